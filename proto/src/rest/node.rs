@@ -1,0 +1,173 @@
+//! Nodes: the manifest that people apply and the status that the system adds.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Metadata;
+
+/// A node, in and out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NodeManifest {
+    /// Always [`super::API_VERSION`].
+    pub api_version: String,
+    /// Always `Node`.
+    pub kind: String,
+    /// Name and labels.
+    pub metadata: Metadata,
+    /// What the operator wants.
+    #[serde(default)]
+    pub spec: NodeSpec,
+    /// What is; ignored on the way in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<NodeStatus>,
+}
+
+/// Written by the operator.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NodeSpec {
+    /// Informational.
+    #[serde(default)]
+    pub hostname: String,
+    /// Cordoned: takes no new workloads.
+    #[serde(default)]
+    pub unschedulable: bool,
+}
+
+/// Written by the leader, from what it hears of the agent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeStatus {
+    /// `Ready`, `NotReady` or `Draining`: derived from the two axes below.
+    pub state: String,
+    /// `pending`, `online` or `offline`.
+    pub connection: String,
+    /// Takes new workloads.
+    pub schedulable: bool,
+    /// `host:port` or host under which others reach the node; empty until it enrols.
+    #[serde(default)]
+    pub address: String,
+    /// Which kinds it takes.
+    pub accepts: Accepts,
+    /// How many workloads are placed here.
+    pub workloads: u64,
+    /// The last heartbeat known; coarse (about 30 s) on a server that isn't the leader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_heartbeat: Option<String>,
+    /// The agent's open session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionView>,
+    /// The agent's certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<CertificateView>,
+    /// What the agent says of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentInfo>,
+    /// Where the node is in the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+    /// Kubernetes-style quantities.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacity: BTreeMap<String, String>,
+    /// What is left for workloads.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub allocatable: BTreeMap<String, String>,
+    /// At most one per type.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+}
+
+/// Which kinds of workloads a node takes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Accepts {
+    /// Apps, databases and projects.
+    pub app: bool,
+    /// Image builds.
+    pub build: bool,
+}
+
+/// The open session of an agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionView {
+    /// Rises with each session of the node.
+    pub epoch: u64,
+    /// Name of the server that holds it.
+    pub server: String,
+}
+
+/// A node's certificate.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CertificateView {
+    /// `ok`, `expiring` (21 d), `critical` (7 d), `expired` or `revoked`.
+    pub state: String,
+    /// Whole days left; negative once expired.
+    pub days_remaining: i64,
+    /// End of validity.
+    pub not_after: String,
+    /// Rises with each renewal.
+    pub generation: u64,
+    /// SHA-256 of the certificate, hex.
+    pub fingerprint: String,
+}
+
+/// What an agent reports of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentInfo {
+    /// Version of `cara-agent`.
+    pub version: String,
+    /// For example `linux`.
+    pub os: String,
+    /// For example `x86_64`.
+    pub arch: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Container engine and its version.
+    pub runtime: String,
+}
+
+/// Network facts of a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Network {
+    /// Address that the agent advertises.
+    pub ip: String,
+}
+
+/// A typed statement about an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// For example `Heartbeat`.
+    pub r#type: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// One word for programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// One sentence for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// When `status` last changed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_transition_time: String,
+}
+
+/// One change of a node's connection.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectionEvent {
+    /// When the leader decided it.
+    pub at: String,
+    /// Status before.
+    pub from: String,
+    /// Status after.
+    pub to: String,
+    /// Why.
+    pub reason: String,
+}

@@ -1,0 +1,247 @@
+//! Workloads: Apps, Databases and Projects.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Condition, Metadata};
+
+/// A workload, in and out. The three kinds share one shape; an App has exactly one service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WorkloadManifest {
+    /// Always [`super::API_VERSION`].
+    pub api_version: String,
+    /// `App` or `Project`.
+    pub kind: String,
+    /// Name and labels.
+    pub metadata: Metadata,
+    /// What the user wants.
+    pub spec: WorkloadSpec,
+    /// What is; ignored on the way in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<WorkloadStatus>,
+}
+
+/// Written by the user. An `App` uses `image`, `command`, `args`, `env`, `ports`, `volumeMounts` (one container); a
+/// `Project` uses `services`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WorkloadSpec {
+    /// App: the image.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub image: String,
+    /// App: replaces the image's entrypoint.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// App: replaces the image's arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// App: environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<EnvVar>,
+    /// App: published ports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<Port>,
+    /// App: mounts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volume_mounts: Vec<VolumeMount>,
+    /// Project: containers that share a node and a network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceSpec>,
+    /// Named storage.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<VolumeSpec>,
+    /// Project: host names that lead to a service.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ingress: Vec<Ingress>,
+    /// Only nodes that have all these labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// Exactly this node, by name; absent = placed automatically.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// When the workload ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expire_at: Option<String>,
+}
+
+/// One container.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ServiceSpec {
+    /// DNS label, unique in the workload; also the name under which its siblings reach it.
+    pub name: String,
+    /// Image reference.
+    pub image: String,
+    /// Replaces the image's entrypoint.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Replaces the image's arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<EnvVar>,
+    /// Published ports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<Port>,
+    /// Mounts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volume_mounts: Vec<VolumeMount>,
+}
+
+/// One environment variable.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EnvVar {
+    /// Not empty, no `=`.
+    pub name: String,
+    /// May be empty.
+    #[serde(default)]
+    pub value: String,
+}
+
+/// A port that is published on the node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Port {
+    /// 1..=65535, inside the container.
+    pub container: u16,
+    /// 1..=65535 on the node; absent = not published, reachable by its siblings only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u16>,
+    /// `tcp` (default) or `udp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// Address on the node: `private` (default, 127.0.0.1), `public` (0.0.0.0) or a literal IP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bind_address: Option<String>,
+}
+
+/// Where a volume appears in a container.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VolumeMount {
+    /// A volume declared in `spec.volumes`.
+    pub name: String,
+    /// Absolute.
+    pub mount_path: String,
+}
+
+/// Named storage of a workload.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VolumeSpec {
+    /// Unique in the workload.
+    pub name: String,
+    /// `Ephemeral` (removed with the workload) or `Managed` (kept).
+    pub r#type: String,
+}
+
+/// A host name that leads to a service.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Ingress {
+    /// Unique in the workload.
+    pub name: String,
+    /// Host name; with a dot verbatim.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
+    /// Where it leads.
+    pub target: IngressTarget,
+    /// Who may come in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<IngressAccess>,
+}
+
+/// Where an ingress leads.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct IngressTarget {
+    /// A service of the workload.
+    pub service: String,
+    /// 1..=65535.
+    pub port: u16,
+}
+
+/// Who may use an ingress.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct IngressAccess {
+    /// Empty or `Internal`.
+    #[serde(default)]
+    pub scope: String,
+}
+
+/// Placement by the leader, the rest by the agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadStatus {
+    /// `Pending`, `Scheduled`, `Running`, `Failed`, `Terminating`.
+    pub phase: String,
+    /// Where it is placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<PlacementView>,
+    /// Why each node was not chosen; filled while the workload is unplaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<Rejection>,
+    /// One word for programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// One sentence for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The agent runs this revision of the spec.
+    #[serde(default)]
+    pub observed_revision: u64,
+    /// One per service.
+    #[serde(default)]
+    pub containers: Vec<ContainerView>,
+    /// At most one per type.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// A workload bound to a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlacementView {
+    /// Id of the node.
+    pub node_id: String,
+    /// Name of the node.
+    pub node_name: String,
+    /// Rises with each placement of the workload, never repeats.
+    pub generation: u64,
+    /// The scheduler chose the node.
+    pub auto_placed: bool,
+}
+
+/// Why a node was not chosen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rejection {
+    /// Name of the node.
+    pub node: String,
+    /// For example `cordoned` or `label disk=ssd missing`.
+    pub reason: String,
+}
+
+/// One container as the agent sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerView {
+    /// Service of the workload.
+    pub service: String,
+    /// Id in the node's engine.
+    pub id: String,
+    /// `running`, `exited`, ...
+    pub state: String,
+    /// Exit code of the last run.
+    pub exit_code: i64,
+    /// How often the agent has restarted it.
+    pub restarts: u64,
+    /// Start of the current run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub started_at: String,
+}

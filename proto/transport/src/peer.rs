@@ -1,0 +1,72 @@
+//! Who is at the other end of a connection.
+
+use rustls::pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
+
+/// SHA-256 of a DER certificate, lowercase hex.
+pub fn fingerprint(der: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, der);
+    digest.as_ref().iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// What a certificate allows its holder to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// A raft member, by its id.
+    Server(u64),
+    /// A node's agent, by the node's id.
+    Node(String),
+}
+
+/// The verified holder of a certificate of the cluster's CA.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// The cluster that the certificate belongs to.
+    pub cluster: String,
+    /// What it may be.
+    pub role: Role,
+    /// SHA-256 of the certificate, hex.
+    pub fingerprint: String,
+}
+
+impl Peer {
+    /// The URI name that a certificate carries for `role`.
+    pub fn uri(cluster: &str, role: &Role) -> String {
+        match role {
+            Role::Server(id) => format!("cara://{cluster}/server/{id}"),
+            Role::Node(id) => format!("cara://{cluster}/node/{id}"),
+        }
+    }
+
+    /// Reads the identity from a certificate that TLS has verified; none when it carries no such name.
+    pub fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+        let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+        parsed.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+            ParsedExtension::SubjectAlternativeName(names) => names.general_names.iter().find_map(|name| match name {
+                GeneralName::URI(uri) => Self::parse(uri, certificate),
+                _ => None,
+            }),
+            _ => None,
+        })
+    }
+
+    fn parse(uri: &str, certificate: &CertificateDer<'_>) -> Option<Self> {
+        let mut parts = uri.strip_prefix("cara://")?.splitn(3, '/');
+        let (cluster, role, id) = (parts.next()?, parts.next()?, parts.next()?);
+        let role = match role {
+            "server" => Role::Server(id.parse().ok()?),
+            "node" => Role::Node(id.to_owned()),
+            _ => return None,
+        };
+        Some(Self { cluster: cluster.to_owned(), role, fingerprint: fingerprint(certificate) })
+    }
+}
+
+/// Attached to each request as an extension.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who it is, when the connection has a client certificate.
+    pub peer: Option<Peer>,
+    /// Address of the other end, `host:port`.
+    pub address: String,
+}

@@ -1,0 +1,159 @@
+//! Incoming connections: accept, handshake under a deadline, serve HTTP/1.1 or HTTP/2, end gracefully.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use cara_env::{Env, Executor, IoStream, Listener};
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
+
+use crate::{Caller, Peer, Tls};
+
+/// Bounds of one listener.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Open connections; the next one waits in the kernel's queue. Sized for 10,000 agents and their operators.
+    pub connections_max: usize,
+    /// A peer that hasn't finished TLS by then is dropped.
+    pub handshake: Duration,
+    /// HTTP/2 streams per connection: raft, sessions and API calls of one peer, with room.
+    pub streams_max: u32,
+    /// HTTP/2 ping interval, and how long to wait for the answer.
+    pub keepalive: Duration,
+    /// How long open requests may go on after the shutdown was asked for.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 16_384,
+            handshake: Duration::from_secs(10),
+            streams_max: 512,
+            keepalive: Duration::from_secs(10),
+            drain: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Serves `app` until `shutdown` turns true, then lets open requests end within [`Limits::drain`]. Each request carries
+/// a [`Caller`] extension.
+pub async fn serve(
+    env: &Env,
+    listener: Box<dyn Listener>,
+    tls: Tls,
+    app: Router,
+    limits: Limits,
+    mut shutdown: watch::Receiver<bool>,
+) {
+    let slots = Arc::new(Semaphore::new(limits.connections_max));
+    let mut failing = false;
+    loop {
+        let Ok(slot) = slots.clone().acquire_owned().await else { return };
+        let accepted = tokio::select! {
+            biased;
+            () = asked(&mut shutdown) => break,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file descriptors, most often. Others are being closed meanwhile; say it once per spell.
+                if !failing {
+                    tracing::warn!(%error, "can't accept connections; trying on");
+                }
+                failing = true;
+                env.clock.sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        failing = false;
+        let connection = Connection {
+            env: env.clone(),
+            tls: tls.clone(),
+            app: app.clone(),
+            limits: limits.clone(),
+            shutdown: shutdown.clone(),
+            address,
+        };
+        drop(cara_env::spawn(connection.run(stream, slot)));
+    }
+    drop(listener); // New connections are refused while the open ones end.
+    let all = u32::try_from(limits.connections_max).unwrap_or(u32::MAX);
+    let drained = cara_env::timeout(&*env.clock, limits.drain, slots.acquire_many(all)).await;
+    if drained.is_err() {
+        tracing::info!("connections still open after {:?} are dropped", limits.drain);
+    }
+}
+
+/// Returns once the shutdown was asked for, or can't be any more.
+async fn asked(shutdown: &mut watch::Receiver<bool>) {
+    // The guard that `wait_for` returns must not live on: it isn't Send.
+    drop(shutdown.wait_for(|stop| *stop).await);
+}
+
+struct Connection {
+    env: Env,
+    tls: Tls,
+    app: Router,
+    limits: Limits,
+    shutdown: watch::Receiver<bool>,
+    address: String,
+}
+
+impl Connection {
+    /// `_slot` counts the connection until it ends.
+    async fn run(mut self, stream: IoStream, _slot: OwnedSemaphorePermit) {
+        let accept = TlsAcceptor::from(self.tls.server()).accept(stream);
+        let stream = match cara_env::timeout(&*self.env.clock, self.limits.handshake, accept).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => {
+                tracing::debug!(address = %self.address, %error, "TLS handshake failed");
+                return;
+            }
+            Err(_) => {
+                tracing::debug!(address = %self.address, "TLS handshake took too long");
+                return;
+            }
+        };
+        let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+        let caller = Caller { peer: certificate.and_then(Peer::of), address: self.address.clone() };
+        let app = self.app.clone();
+        let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(caller.clone());
+            app.clone().oneshot(request)
+        });
+        let mut builder = auto::Builder::new(Executor);
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(self.limits.handshake);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(self.limits.keepalive)
+            .keep_alive_timeout(self.limits.keepalive)
+            .max_concurrent_streams(self.limits.streams_max);
+        let serving = builder.serve_connection(TokioIo::new(stream), service);
+        let mut serving = std::pin::pin!(serving);
+        let ended = tokio::select! {
+            biased;
+            ended = serving.as_mut() => ended,
+            () = asked(&mut self.shutdown) => {
+                serving.as_mut().graceful_shutdown();
+                match cara_env::timeout(&*self.env.clock, self.limits.drain, serving).await {
+                    Ok(ended) => ended,
+                    Err(_) => return,
+                }
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(address = %self.address, %error, "connection ended");
+        }
+    }
+}
