@@ -1,0 +1,66 @@
+# Everyday commands. `make help` lists them. Each one installs what it needs and says what and why.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+# cargo with RocksDB prebuilt; without it every profile would compile RocksDB again.
+CARGO := deploy/setup/cargo.sh
+# The only seeds that have a number here: enough to notice a broken simulator, not enough to trust it.
+CHECK_SEEDS := 1 2 3
+SEED ?= 1
+
+.PHONY: help setup setup-docker check test test-rust test-demo lint fmt demo dev sim bench
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
+
+setup: ## install what building needs (C++ compiler, libclang) and build RocksDB once for this machine
+	@deploy/setup/system.sh
+	@deploy/setup/rocksdb.sh >/dev/null || [ $$? = 3 ]
+
+setup-docker: ## install and start a Docker engine, unless one answers already
+	@deploy/setup/docker.sh
+
+check: setup lint ## fast: formatting, lints, house rules, tests of the pure crates, a few simulated worlds
+	@$(CARGO) test -q -p cara-chaos --test tidy
+	@$(CARGO) test -q -p cara-core -p cara-env -p cara-proto -p cara-transport
+	@$(CARGO) test -q -p cara-agent -p caractrl --lib
+	@$(CARGO) build -q -p cara-chaos --bin cara-chaos
+	@for seed in $(CHECK_SEEDS); do target/debug/cara-chaos sim --seed $$seed; done
+	@echo "check: ok"
+
+test: setup test-rust test-demo lint ## everything: unit, property, story, simulation, end to end with a real Docker engine, lints
+	@echo "test: ok"
+
+test-rust: setup
+	@deploy/setup/test.sh
+
+# The demo is the end-to-end test of the main job; here with the binaries of the test profile.
+test-demo: setup
+	@$(CARGO) build -q --workspace --bins
+	@CARA_BIN=target/debug deploy/demo/demo.sh
+
+lint: setup ## formatting and clippy, warnings are errors
+	@cargo fmt --all --check
+	@$(CARGO) clippy -q --workspace --all-targets -- -D warnings
+
+fmt: ## format everything
+	@cargo fmt --all
+
+demo: setup ## the main job: three servers, two agents, one container that survives the loss of the leader
+	@$(CARGO) build --release -p cara-control -p cara-agent -p caractrl --bins
+	@CARA_BIN=target/release deploy/demo/demo.sh
+
+dev: setup ## a cluster to play with on this machine: `caractrl dev`
+	@$(CARGO) build -p cara-control -p cara-agent -p caractrl --bins
+	@target/debug/caractrl dev
+
+sim: setup ## one simulated world, twice, compared to the byte: make sim SEED=42
+	@$(CARGO) build -q -p cara-chaos --bin cara-chaos
+	@target/debug/cara-chaos sim --seed $(SEED) --twice
+
+bench: setup ## writes/s through the API and time to the first write after a leader's death, on this machine
+	@$(CARGO) build --release -p cara-control -p cara-agent -p caractrl -p cara-bench --bins
+	@target/release/cara-bench all

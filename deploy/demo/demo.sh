@@ -1,0 +1,270 @@
+#!/usr/bin/env bash
+# The main job, for real: three servers, two agents, one container that survives the loss of the leader.
+#
+# usage: demo.sh                     (through `make demo`; `make test` runs it as the last end-to-end test)
+# env:   CARA_BIN      folder with cara-server, cara-agent and caractrl   (default target/release)
+#        CARA_RUNTIME  docker or memory      (default: docker where an engine answers)
+#        CARA_KEEP=1   keep the data folder and the logs
+#
+# Everything lives in one temporary folder and under one cluster id; both are gone when the script ends, however it ends.
+set -uo pipefail
+export LC_ALL=C
+cd "$(dirname "$0")/../.."
+. deploy/demo/lib.sh
+
+BIN=${CARA_BIN:-target/release}
+SERVERS=(s1 s2 s3)
+AGENTS=(n1 n2)
+HELLO=deploy/examples/hello.yaml
+NODE=deploy/examples/node.yaml
+
+# Deadlines in seconds. Generous: they are there to end a broken run, the measured times are printed.
+READY_S=30
+PULL_UP_S=60
+FAILOVER_S=30
+
+declare -A ADDRESS PID
+
+main() {
+  for program in cara-server cara-agent caractrl; do
+    [ -x "$BIN/$program" ] || die "no $BIN/$program: run \`make demo\`, or build and set CARA_BIN"
+  done
+  trap clean_up EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  DIR=$(mktemp -d "${TMPDIR:-/tmp}/cara-demo.XXXXXX")
+  choose_runtime
+
+  title "a cluster of three servers"
+  step "s1 makes the cluster" init_first
+  step "s2 joins with a token" join_server s2
+  step "s3 joins with a token" join_server s3
+  step "all three vote" all_vote
+  title "two agents"
+  step "n1 enrols with a token" enrol n1
+  step "n2 enrols with a token" enrol n2
+  title "one container"
+  step "apply $HELLO" apply_hello
+  step "hello runs" hello_runs
+  [ "$RUNTIME" = memory ] || step "it serves HTTP" serves
+  title "the leader dies"
+  step "a write, acknowledged just before" write_before
+  step "SIGKILL to the leader" kill_leader
+  step "a new write is acknowledged" write_after
+  step "the write from before is there" before_is_there
+  step "both agents are back, at the new leader" agents_back
+  step "the container never stopped" never_stopped
+  title "the dead server returns"
+  step "the same process is started again" restart_dead
+  step "it caught up" caught_up
+  title "the end"
+  step "delete hello" delete_hello
+  echo "demo: ok"
+}
+
+# === the cluster
+
+choose_runtime() {
+  PORT=18080
+  RUNTIME=${CARA_RUNTIME:-}
+  if [ -z "$RUNTIME" ]; then
+    if docker_answers; then RUNTIME=docker; else RUNTIME=memory; fi
+  fi
+  if [ "$RUNTIME" = docker ]; then
+    IMAGE_STATE=$(deploy/setup/busybox-image.sh) || die "the demo image could not be made (see above)"
+    port_is_free $PORT || PORT=$(free_port)
+    note "runtime: docker, engine $(docker version --format '{{.Server.Version}}'), image $IMAGE_STATE on this machine"
+  else
+    note "runtime: memory (no Docker engine answers): containers live in the agents, so there is no HTTP to look at"
+  fi
+}
+
+init_first() {
+  ADDRESS[s1]=127.0.0.1:$(free_port)
+  "$BIN/cara-server" init --data-dir "$DIR/s1" --name s1 --listen "${ADDRESS[s1]}" --advertise "${ADDRESS[s1]}" \
+    --output json >"$DIR/init.json" 2>"$DIR/s1.log" || return
+  CARA_TOKEN=$(json_field token <"$DIR/init.json")
+  CARA_CA_FINGERPRINT=$(json_field ca_fingerprint <"$DIR/init.json")
+  CLUSTER=$(json_field cluster_id <"$DIR/init.json")
+  CARA_SERVERS=${ADDRESS[s1]}
+  export CARA_TOKEN CARA_CA_FINGERPRINT CARA_SERVERS
+  start_server s1
+  within $READY_S leads s1 || return
+  detail "cluster $CLUSTER at ${ADDRESS[s1]}"
+}
+
+join_server() { # name
+  local token
+  token=$(ctl servers join-token -o json | json_field token) || return
+  ADDRESS[$1]=127.0.0.1:$(free_port)
+  "$BIN/cara-server" join --data-dir "$DIR/$1" --name "$1" --listen "${ADDRESS[$1]}" --advertise "${ADDRESS[$1]}" \
+    --token "$token" >"$DIR/$1.log" 2>&1 || return
+  start_server "$1"
+  CARA_SERVERS=$CARA_SERVERS,${ADDRESS[$1]}
+  within $READY_S is_voter "$1"
+}
+
+start_server() { # name
+  "$BIN/cara-server" run --data-dir "$DIR/$1" >>"$DIR/$1.log" 2>&1 </dev/null &
+  PID[$1]=$!
+  disown
+}
+
+all_vote() {
+  within $READY_S voters_alive 3 || return
+  LEADER=$(leader)
+  detail "leader $LEADER, can lose $(ctl servers -o json | json_number canLose)"
+}
+
+enrol() { # name
+  local token
+  token=$(ctl nodes join-token -o json | json_field token) || return
+  "$BIN/cara-agent" --data-dir "$DIR/$1" --name "$1" --advertise 127.0.0.1 --runtime "$RUNTIME" --token "$token" \
+    >"$DIR/$1.log" 2>&1 </dev/null &
+  PID[$1]=$!
+  disown
+  within $READY_S node_is_ready "$1"
+}
+
+# === the container
+
+apply_hello() {
+  sed "s/host: 18080/host: $PORT/" "$HELLO" | ctl apply -f - >>"$DIR/ctl.log"
+}
+
+hello_runs() {
+  within $PULL_UP_S hello_is_running || return
+  CONTAINER=$(hello_facts)
+  detail "on $(hello | json_field nodeName), container $(printf %.12s "$CONTAINER")"
+}
+
+hello_is_running() { hello | grep -q '"phase": *"Running"' && [ "$(hello_facts)" != " " ]; }
+
+# Id and start time, from the cluster's point of view and from the engine's.
+hello_facts() {
+  local json id
+  json=$(hello)
+  id=$(containers <<<"$json" | json_field id)
+  echo "$id $(containers <<<"$json" | json_field startedAt)"
+}
+
+serves() {
+  within $READY_S http_ok "$PORT" || return
+  ENGINE_FACTS=$(engine_facts)
+  detail "http://127.0.0.1:$PORT: \"$(http_body "$PORT")\""
+  start_probe
+}
+
+engine_facts() { docker inspect --format '{{.Id}} {{.State.StartedAt}} {{.State.Running}} {{.RestartCount}}' "${CONTAINER%% *}"; }
+
+# === the loss
+
+write_before() { rename_node before | ctl apply -f - >>"$DIR/ctl.log"; }
+
+kill_leader() {
+  LEADER=$(leader)
+  [ -n "$LEADER" ] || return
+  KILLED_AT=$(now_ms)
+  kill -KILL "${PID[$LEADER]}" || return
+  detail "$LEADER, pid ${PID[$LEADER]}"
+}
+
+write_after() {
+  rename_node after >"$DIR/after.yaml"
+  within $FAILOVER_S ctl_quiet apply -f "$DIR/after.yaml" || return
+  local took=$(($(now_ms) - KILLED_AT))
+  within $FAILOVER_S leads_not "$LEADER" || return
+  detail "$took ms after the kill; leader $LEADER -> $(leader)"
+}
+
+before_is_there() { ctl get node before -o json >/dev/null; }
+
+agents_back() {
+  local name
+  for name in "${AGENTS[@]}"; do within $FAILOVER_S session_is_at_leader "$name" || return; done
+  detail "$(($(now_ms) - KILLED_AT)) ms after the kill"
+}
+
+never_stopped() {
+  within $READY_S hello_is_running || return
+  [ "$(hello_facts)" = "$CONTAINER" ] || { why "container and start time were \"$CONTAINER\", are \"$(hello_facts)\""; return 1; }
+  if [ "$RUNTIME" = docker ]; then
+    [ "$(engine_facts)" = "$ENGINE_FACTS" ] || { why "the engine says \"$(engine_facts)\", before \"$ENGINE_FACTS\""; return 1; }
+    stop_probe
+    [ "$PROBES_FAILED" = 0 ] && [ "$PROBES_OK" -gt 0 ] || { why "$PROBES_FAILED of $((PROBES_OK + PROBES_FAILED)) requests failed"; return 1; }
+    detail "same id, same start time; $PROBES_OK HTTP requests meanwhile, 0 failed"
+  else
+    detail "same id, same start time"
+  fi
+}
+
+# === the return
+
+restart_dead() {
+  BEHIND=$(server_view "$LEADER" | json_number lag)
+  start_server "$LEADER"
+}
+
+caught_up() {
+  within $READY_S follows "$LEADER" || return
+  within $READY_S voters_alive 3 || return
+  # Ask the returned server itself.
+  CARA_SERVERS=${ADDRESS[$LEADER]} ctl get node after -o json >/dev/null || return
+  detail "$LEADER follows, was ${BEHIND:-?} entries behind, now $(server_view "$LEADER" | json_number lag)"
+}
+
+delete_hello() {
+  ctl delete app hello >>"$DIR/ctl.log" || return
+  within $READY_S hello_is_gone
+}
+
+hello_is_gone() {
+  ! ctl_quiet get app hello -o json || return
+  [ "$RUNTIME" = memory ] || [ -z "$(ours container ls -aq)" ]
+}
+
+# === questions to the cluster
+
+ctl() { "$BIN/caractrl" "$@" 2>>"$DIR/ctl.log"; }
+ctl_quiet() { ctl "$@" >/dev/null; }
+hello() { ctl get app hello -o json; }
+leader() { ctl servers -o json | json_field leader; }
+leads() { [ "$(leader)" = "$1" ]; }
+leads_not() { local now; now=$(leader); [ -n "$now" ] && [ "$now" != "$1" ]; }
+server_view() { ctl servers -o json | json_object name "$1"; }
+is_voter() { server_view "$1" | grep -q '"voter": *true'; }
+follows() { server_view "$1" | grep -q '"role": *"follower"' && [ "$(server_view "$1" | json_number lag)" = 0 ]; }
+voters_alive() { [ "$(ctl servers -o json | json_number votersAlive)" = "$1" ]; }
+node_is_ready() { ctl get node "$1" -o json | grep -q '"state": *"Ready"'; }
+session_is_at_leader() { [ "$(ctl get node "$1" -o json | json_field server)" = "$(leader)" ]; }
+rename_node() { sed "s/name: rack-1/name: $1/" "$NODE"; }
+
+# === the end
+
+clean_up() {
+  local status=$? name
+  trap - EXIT INT TERM
+  set +u
+  stop_probe
+  for name in "${AGENTS[@]}" "${SERVERS[@]}"; do [ -z "${PID[$name]}" ] || kill -KILL "${PID[$name]}" 2>/dev/null; done
+  if [ "$RUNTIME" = docker ] && [ -n "$CLUSTER" ]; then
+    ours container ls -aq | xargs -r docker rm -f >/dev/null
+    ours network ls -q | xargs -r docker network rm >/dev/null
+    ours volume ls -q | xargs -r docker volume rm -f >/dev/null
+    [ "$IMAGE_STATE" != made ] || docker image rm caravanserai/busybox:local >/dev/null 2>&1
+  fi
+  if [ -n "${CARA_KEEP:-}" ]; then
+    note "kept: $DIR"
+  elif [ $status != 0 ] && [ $status != 130 ] && [ $status != 143 ]; then
+    rm -rf "$DIR"/*/ # The databases; the logs stay.
+    note "logs: $DIR"
+  else
+    rm -rf "$DIR"
+  fi
+  exit $status
+}
+
+# Containers, networks and volumes that carry this cluster's label.
+ours() { docker "$@" --filter "label=caravanserai.cluster=$CLUSTER"; }
+
+main

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Installs what building needs beyond a Rust toolchain and a C compiler, and says what and why.
+#
+#   g++             compiles RocksDB, the storage engine of cara-server
+#   libclang-dev    bindgen reads RocksDB's C header with it
+#
+# Does nothing when both are there. Debian and Ubuntu only; elsewhere it names what is missing and exits 1.
+set -euo pipefail
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+have_libclang() {
+  [ -n "${LIBCLANG_PATH:-}" ] && return 0
+  local f
+  for f in /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*/libclang*.so* /usr/lib64/libclang*.so* /usr/local/lib/libclang*.so*; do
+    [ -e "$f" ] && return 0
+  done
+  return 1
+}
+
+command -v cargo >/dev/null || { say "no cargo in PATH: install Rust first (rustup, stable 1.95 or newer)"; exit 1; }
+
+missing=()
+command -v c++ >/dev/null || { say "g++ is missing: RocksDB, the storage engine, is C++"; missing+=(g++); }
+have_libclang || { say "libclang is missing: bindgen reads RocksDB's header with it"; missing+=(libclang-dev); }
+[ "${#missing[@]}" -gt 0 ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+  say "this is not Debian or Ubuntu: install ${missing[*]} (or their equivalents) and run again"
+  exit 1
+fi
+sudo=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || { say "not root and no sudo: ask for: apt-get install ${missing[*]}"; exit 1; }
+  sudo=(sudo)
+fi
+say "apt-get install ${missing[*]}"
+"${sudo[@]}" apt-get update -q >&2
+"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >&2
