@@ -1,0 +1,166 @@
+//! Checks that several commands share. Each answers with the refusal that the caller passes on.
+
+use crate::entry::Context;
+use crate::id::{Epoch, Generation, NodeId, Revision, TokenId, is_well_formed};
+use crate::limits;
+use crate::model::{Certificate, Facts, Node, Server, TokenPurpose, Workload};
+use crate::rejected::{Problem, Rejected};
+use crate::state::State;
+
+pub(crate) fn check_id(field: &str, id: &str) -> Result<(), Problem> {
+    if is_well_formed(id) {
+        return Ok(());
+    }
+    Err(Problem::new(field, format!("{id:?} must be 1 to {} of letters, digits, '_' and '-'", limits::ID_BYTES_MAX)))
+}
+
+/// A SHA-256 in lowercase hex.
+pub(crate) fn check_hash(field: &str, hash: &str) -> Result<(), Problem> {
+    let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    if hash.len() == 64 && hash.bytes().all(hex) {
+        return Ok(());
+    }
+    Err(Problem::new(field, "must be a SHA-256 in lowercase hex (64 digits)"))
+}
+
+/// Text of `bytes_min` to 512 bytes without control characters.
+pub(crate) fn check_text(field: &str, text: &str, bytes_min: usize) -> Result<(), Problem> {
+    if text.len() < bytes_min {
+        return Err(Problem::new(field, "must not be empty"));
+    }
+    if text.len() > limits::TEXT_BYTES_MAX {
+        return Err(Problem::new(field, format!("has {} bytes, at most {}", text.len(), limits::TEXT_BYTES_MAX)));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(Problem::new(field, "must not have control characters"));
+    }
+    Ok(())
+}
+
+/// A reason or message: at most 1024 bytes.
+pub(crate) fn check_message(field: &str, text: &str) -> Result<(), Problem> {
+    if text.len() > limits::MESSAGE_BYTES_MAX {
+        return Err(Problem::new(field, format!("has {} bytes, at most {}", text.len(), limits::MESSAGE_BYTES_MAX)));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_certificate(field: &str, certificate: &Certificate) -> Result<(), Problem> {
+    check_hash(&format!("{field}.fingerprint"), &certificate.fingerprint)?;
+    check_hash(&format!("{field}.key_hash"), &certificate.key_hash)?;
+    check_text(&format!("{field}.serial"), &certificate.serial, 1)?;
+    if certificate.pem.len() > 16 * 1_024 {
+        return Err(Problem::new(format!("{field}.pem"), "has more than 16 KiB"));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_facts(field: &str, facts: &Facts) -> Result<(), Problem> {
+    let texts = [
+        ("agent_version", &facts.agent_version),
+        ("os", &facts.os),
+        ("arch", &facts.arch),
+        ("kernel", &facts.kernel),
+        ("runtime", &facts.runtime),
+    ];
+    for (name, text) in texts {
+        check_text(&format!("{field}.{name}"), text, 0)?;
+    }
+    for (name, quantities) in [("capacity", &facts.capacity), ("allocatable", &facts.allocatable)] {
+        let field = format!("{field}.{name}");
+        if quantities.len() > limits::QUANTITIES_MAX {
+            let problem = format!("has {} entries, at most {}", quantities.len(), limits::QUANTITIES_MAX);
+            return Err(Problem::new(field, problem));
+        }
+        for key in quantities.keys() {
+            check_text(&field, key, 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses unless the object is at the revision that the caller read.
+pub(crate) fn check_revision(
+    object: impl FnOnce() -> String,
+    expected: Option<Revision>,
+    current: Revision,
+) -> Result<(), Rejected> {
+    match expected {
+        Some(expected) if expected != current => Err(Rejected::RevisionMismatch {
+            object: object(),
+            expected: expected.to_string(),
+            current: current.to_string(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Refuses unless this session is the node's current one.
+pub(crate) fn check_session(node: &Node, epoch: Epoch) -> Result<(), Rejected> {
+    match &node.session {
+        Some(session) if session.epoch == epoch => Ok(()),
+        Some(_) | None => Err(Rejected::StaleSession {
+            node: node.name.clone(),
+            given: epoch.to_string(),
+            current: node.session.as_ref().map_or("none".into(), |s| s.epoch.to_string()),
+        }),
+    }
+}
+
+/// Refuses unless nothing was granted since the proposer looked.
+pub(crate) fn check_generation(workload: &Workload, expected: Generation) -> Result<(), Rejected> {
+    if workload.last_generation == expected {
+        return Ok(());
+    }
+    Err(Rejected::StaleGeneration {
+        workload: workload.name.clone(),
+        given: expected.to_string(),
+        current: workload.last_generation.to_string(),
+    })
+}
+
+/// The join token with this hash, if it may be spent now, for this, by a machine of this name.
+pub(crate) fn check_join_token(
+    state: &State,
+    cx: &Context,
+    hash: &str,
+    purpose: TokenPurpose,
+    name: &str,
+) -> Result<TokenId, Rejected> {
+    let token = state.join_token_by_hash(hash).ok_or(Rejected::TokenUnknown {})?;
+    let id = token.id.to_string();
+    if token.used.is_some() {
+        return Err(Rejected::TokenSpent { token: id });
+    }
+    if cx.at_ms >= token.expires_at_ms {
+        return Err(Rejected::TokenExpired { token: id });
+    }
+    if token.purpose != purpose {
+        return Err(Rejected::TokenPurpose { token: id, purpose: token.purpose.to_string() });
+    }
+    match &token.bound_name {
+        Some(bound) if bound != name => {
+            Err(Rejected::TokenName { token: id, bound: bound.clone(), given: name.to_owned() })
+        }
+        Some(_) | None => Ok(token.id.clone()),
+    }
+}
+
+/// No other node or server has a certificate with this fingerprint, as its current one or the one before.
+pub(crate) fn check_fingerprint_free(
+    state: &State,
+    fingerprint: &str,
+    node: Option<&NodeId>,
+    server: Option<&Server>,
+) -> Result<(), Rejected> {
+    let of_node = state.node_by_fingerprint(fingerprint).is_some_and(|n| Some(&n.id) != node);
+    let of_this_node = node.and_then(|id| state.node(id)).and_then(|n| n.certificate.as_ref()).is_some_and(|c| {
+        c.fingerprint == fingerprint || c.previous.as_ref().is_some_and(|p| p.fingerprint == fingerprint)
+    });
+    let of_server =
+        state.servers().any(|s| s.certificate.fingerprint == fingerprint && server.is_none_or(|own| own.id != s.id));
+    if of_node || of_this_node || of_server {
+        return Err(Rejected::FingerprintTaken { fingerprint: fingerprint.to_owned() });
+    }
+    Ok(())
+}

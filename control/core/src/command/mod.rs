@@ -1,0 +1,176 @@
+//! Everything that can be asked of the cluster: one file for each command, with its fields and its `apply`.
+//!
+//! Each `apply` checks everything first, then changes, then reports. Ids, hashes, certificates and times come in with
+//! the command or the context; what must be decided on one revision (epochs, generations, placements) is decided here.
+
+mod apply_node;
+mod apply_workload;
+mod checkpoint_seen;
+mod checks;
+mod close_session;
+mod cordon;
+mod delete_node;
+mod delete_workload;
+mod enroll_node;
+mod incarnate;
+mod init_cluster;
+mod mint_join_token;
+mod open_session;
+mod place_workload;
+mod put_api_token;
+mod put_server;
+mod remove_server;
+mod renew_certificate;
+mod report_status;
+mod revoke_api_token;
+mod revoke_certificate;
+mod revoke_join_token;
+mod revoke_placement;
+mod set_accepts;
+mod set_feature_level;
+mod set_labels;
+mod transition_node;
+
+pub use apply_node::ApplyNode;
+pub use apply_workload::ApplyWorkload;
+pub use checkpoint_seen::{CheckpointSeen, Seen};
+pub use close_session::CloseSession;
+pub use cordon::{Cordon, Uncordon};
+pub use delete_node::DeleteNode;
+pub use delete_workload::DeleteWorkload;
+pub use enroll_node::EnrollNode;
+pub use incarnate::Incarnate;
+pub use init_cluster::InitCluster;
+pub use mint_join_token::MintJoinToken;
+pub use open_session::OpenSession;
+pub use place_workload::PlaceWorkload;
+pub use put_api_token::PutApiToken;
+pub use put_server::PutServer;
+pub use remove_server::RemoveServer;
+pub use renew_certificate::RenewCertificate;
+pub use report_status::ReportStatus;
+pub use revoke_api_token::RevokeApiToken;
+pub use revoke_certificate::RevokeCertificate;
+pub use revoke_join_token::RevokeJoinToken;
+pub use revoke_placement::RevokePlacement;
+pub use set_accepts::SetAccepts;
+pub use set_feature_level::SetFeatureLevel;
+pub use set_labels::SetLabels;
+pub use transition_node::TransitionNode;
+
+use checks::{
+    check_certificate, check_facts, check_fingerprint_free, check_generation, check_hash, check_id, check_join_token,
+    check_message, check_revision, check_session, check_text,
+};
+
+use crate::entry::Context;
+use crate::event::Event;
+use crate::rejected::{Problem, Rejected};
+use crate::state::State;
+use crate::wire::wire_oneof;
+
+wire_oneof! {
+    /// What is asked. The numbers are the wire's: append only.
+    Command,
+    /// What a command of a newer version decodes to; the codec refuses it, so that no two servers apply it differently.
+    none Unknown
+    {
+        /// Makes the cluster.
+        1 => InitCluster(InitCluster),
+        /// Admits a server, or changes one.
+        2 => PutServer(PutServer),
+        /// Removes a server.
+        3 => RemoveServer(RemoveServer),
+        /// Makes a join token.
+        4 => MintJoinToken(MintJoinToken),
+        /// Takes a join token back.
+        5 => RevokeJoinToken(RevokeJoinToken),
+        /// Lets a machine in.
+        6 => EnrollNode(EnrollNode),
+        /// Gives a node its next certificate.
+        7 => RenewCertificate(RenewCertificate),
+        /// Shuts a node out.
+        8 => RevokeCertificate(RevokeCertificate),
+        /// A node's agent connected.
+        9 => OpenSession(OpenSession),
+        /// A node's agent is gone.
+        10 => CloseSession(CloseSession),
+        /// A node's heartbeats stopped, or came back.
+        11 => TransitionNode(TransitionNode),
+        /// Keeps last-seen times over a change of leader.
+        12 => CheckpointSeen(CheckpointSeen),
+        /// No new placements on a node.
+        13 => Cordon(Cordon),
+        /// New placements again.
+        14 => Uncordon(Uncordon),
+        /// Replaces a node's labels.
+        15 => SetLabels(SetLabels),
+        /// Sets which kinds a node takes.
+        16 => SetAccepts(SetAccepts),
+        /// A node's manifest.
+        17 => ApplyNode(ApplyNode),
+        /// Removes an empty node.
+        18 => DeleteNode(DeleteNode),
+        /// Creates or updates a workload.
+        19 => ApplyWorkload(ApplyWorkload),
+        /// Removes a workload.
+        20 => DeleteWorkload(DeleteWorkload),
+        /// Finds a node for a workload.
+        21 => PlaceWorkload(PlaceWorkload),
+        /// Takes a placement back.
+        22 => RevokePlacement(RevokePlacement),
+        /// What an agent says that runs.
+        23 => ReportStatus(ReportStatus),
+        /// Makes an API token.
+        24 => PutApiToken(PutApiToken),
+        /// Takes an API token back.
+        25 => RevokeApiToken(RevokeApiToken),
+        /// Lets newer commands in.
+        26 => SetFeatureLevel(SetFeatureLevel),
+        /// Fences everything from before a restore.
+        27 => Incarnate(Incarnate),
+    }
+}
+
+impl Command {
+    /// Reports and checkpoints are not audited: nobody asked for a change, and they would push out what people did.
+    pub(crate) fn is_audited(&self) -> bool {
+        !matches!(self, Command::ReportStatus(_) | Command::CheckpointSeen(_))
+    }
+
+    pub(crate) fn apply(self, state: &mut State, cx: &Context) -> Result<Vec<Event>, Rejected> {
+        if state.cluster().is_none() && !matches!(self, Command::InitCluster(_)) {
+            return Err(Rejected::NotInitialised {});
+        }
+        match self {
+            Command::Unknown => Err(Problem::new("command", "is not one that this version knows").into()),
+            Command::InitCluster(c) => init_cluster::apply(state, cx, c),
+            Command::PutServer(c) => put_server::apply(state, cx, c),
+            Command::RemoveServer(c) => remove_server::apply(state, c),
+            Command::MintJoinToken(c) => mint_join_token::apply(state, cx, c),
+            Command::RevokeJoinToken(c) => revoke_join_token::apply(state, c),
+            Command::EnrollNode(c) => enroll_node::apply(state, cx, c),
+            Command::RenewCertificate(c) => renew_certificate::apply(state, cx, c),
+            Command::RevokeCertificate(c) => revoke_certificate::apply(state, cx, c),
+            Command::OpenSession(c) => open_session::apply(state, cx, c),
+            Command::CloseSession(c) => close_session::apply(state, cx, c),
+            Command::TransitionNode(c) => transition_node::apply(state, cx, c),
+            Command::CheckpointSeen(c) => checkpoint_seen::apply(state, cx, c),
+            Command::Cordon(c) => cordon::apply(state, cx, c.node, c.reason, false),
+            Command::Uncordon(c) => cordon::apply(state, cx, c.node, c.reason, true),
+            Command::SetLabels(c) => set_labels::apply(state, cx, c),
+            Command::SetAccepts(c) => set_accepts::apply(state, cx, c),
+            Command::ApplyNode(c) => apply_node::apply(state, cx, c),
+            Command::DeleteNode(c) => delete_node::apply(state, c),
+            Command::ApplyWorkload(c) => apply_workload::apply(state, cx, c),
+            Command::DeleteWorkload(c) => delete_workload::apply(state, cx, c),
+            Command::PlaceWorkload(c) => place_workload::apply(state, cx, c),
+            Command::RevokePlacement(c) => revoke_placement::apply(state, cx, c),
+            Command::ReportStatus(c) => report_status::apply(state, cx, c),
+            Command::PutApiToken(c) => put_api_token::apply(state, cx, c),
+            Command::RevokeApiToken(c) => revoke_api_token::apply(state, cx, c),
+            Command::SetFeatureLevel(c) => set_feature_level::apply(state, cx, c),
+            Command::Incarnate(c) => incarnate::apply(state, cx, c),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! A node's agent connected. The new epoch is decided here, on one revision; the session before is over.
+
+use crate::entry::Context;
+use crate::event::Event;
+use crate::id::{NodeId, ServerId};
+use crate::model::{Connection, Facts, Session};
+use crate::rejected::Rejected;
+use crate::state::State;
+
+/// Opens a session; the reply has its epoch. Sent twice it opens two, and the first is over: harmless.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct OpenSession {
+    /// The node, from the certificate.
+    #[prost(message, required, tag = "1")]
+    pub node: NodeId,
+    /// The certificate that was presented.
+    #[prost(string, tag = "2")]
+    pub fingerprint: String,
+    /// The server that holds the stream.
+    #[prost(message, required, tag = "3")]
+    pub server: ServerId,
+    /// What the agent says about the machine.
+    #[prost(message, required, tag = "4")]
+    pub facts: Facts,
+    /// Where the machine is reached; empty leaves it.
+    #[prost(string, tag = "5")]
+    pub address: String,
+}
+
+pub(crate) fn apply(state: &mut State, cx: &Context, cmd: OpenSession) -> Result<Vec<Event>, Rejected> {
+    let node = state.node(&cmd.node).ok_or_else(|| Rejected::UnknownNode { node: cmd.node.to_string() })?;
+    let name = node.name.clone();
+    let Some(certificate) = &node.certificate else { return Err(Rejected::NodeNotEnrolled { node: name }) };
+    if certificate.revoked_at_ms.is_some() {
+        return Err(Rejected::CertificateRevoked { node: name });
+    }
+    if !certificate.accepts(&cmd.fingerprint, cx.at_ms) {
+        return Err(Rejected::CertificateUnknown { node: name });
+    }
+    if state.server(cmd.server).is_none() {
+        return Err(Rejected::UnknownServer { server: cmd.server.to_string() });
+    }
+    super::check_facts("facts", &cmd.facts)?;
+    super::check_text("address", &cmd.address, 0)?;
+    let epoch = node.last_epoch.next();
+    let from = node.connection;
+    state.edit_node(cx, &cmd.node, |node| {
+        node.session =
+            Some(Session { epoch, server: cmd.server, opened_at_ms: cx.at_ms, fingerprint: cmd.fingerprint.clone() });
+        node.last_epoch = epoch;
+        node.last_seen_ms = node.last_seen_ms.max(cx.at_ms);
+        node.facts = cmd.facts;
+        if !cmd.address.is_empty() {
+            node.address = cmd.address;
+        }
+        if let Some(certificate) = &mut node.certificate
+            && certificate.fingerprint == cmd.fingerprint
+        {
+            certificate.previous = None; // The current one was seen in use.
+        }
+    });
+    let mut events = vec![Event::NodeSessionOpened { node: cmd.node.clone(), name, epoch, server: cmd.server }];
+    if from != Connection::Online {
+        events.extend(state.set_connection(cx, &cmd.node, Connection::Online, "session opened"));
+    }
+    Ok(events)
+}

@@ -1,0 +1,40 @@
+//! The domain of Caravanserai, pure: what there is, what can be asked, what follows.
+//!
+//! A request's road through here: an [`Entry`] carries a [`Command`](command::Command); [`State::apply_entry`] checks
+//! it, changes the state and gives [`Event`]s, a [`Reply`](reply::Reply) or a [`Rejected`], and the pairs to store. On
+//! the leader, [`reconcile`](reconcile::reconcile) compares the whole state with what it heard and asks for more
+//! commands. [`desired_set`] is what a node's agent is sent.
+//!
+//! `Invariant:` no clock, no randomness, no file, no network, no task: facts in, values out, the same on every server.
+
+mod wire;
+
+pub mod id;
+pub mod limits;
+pub mod model;
+pub mod name;
+pub mod rejected;
+
+pub mod command;
+mod entry;
+mod event;
+pub mod reply;
+mod schedule;
+pub mod spec_rules;
+mod state;
+mod subject;
+
+pub mod codec;
+mod desired;
+pub mod invariant;
+pub mod reconcile;
+
+pub use command::Command;
+pub use desired::{Assignment, desired_set};
+pub use entry::{Applied, Context, Entry};
+pub use event::{Event, ObjectKind, ObjectRef, Verb};
+pub use id::{Epoch, Generation, NodeId, Revision, ServerId, TokenId, WorkloadUid};
+pub use rejected::{Problem, RejectKind, Rejected};
+pub use reply::{Answer, Reply};
+pub use schedule::{choose, unfit};
+pub use state::{Key, State};

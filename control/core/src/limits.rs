@@ -1,0 +1,64 @@
+//! Every bound of the domain, with the reason for its number. Beyond a bound a command is rejected; nothing is cut.
+
+/// Bytes of an id. Ours have 27; room for others' uuids.
+pub const ID_BYTES_MAX: usize = 64;
+/// Bytes of one entry in the log. Raft replicates an entry whole; larger ones would delay the heartbeats behind them.
+pub const ENTRY_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a request id: a uuid or a ulid with a prefix fits.
+pub const REQUEST_ID_BYTES_MAX: usize = 128;
+/// Labels or annotations of one object. Nobody reads more; each is compared in every placement.
+pub const LABELS_MAX: usize = 32;
+/// Bytes of an annotation's value; it is prose or a link, not a document.
+pub const ANNOTATION_BYTES_MAX: usize = 1_024;
+/// Services of a project. They share a machine and a network; more than this is several projects.
+pub const SERVICES_MAX: usize = 32;
+/// Volumes of a workload, and mounts of a service.
+pub const VOLUMES_MAX: usize = 32;
+/// Environment variables of a service.
+pub const ENV_MAX: usize = 256;
+/// Bytes of an environment value: a certificate chain fits.
+pub const ENV_VALUE_BYTES_MAX: usize = 32 * 1_024;
+/// Words of a command line together with its arguments.
+pub const COMMAND_WORDS_MAX: usize = 128;
+/// Bytes of a word of a command line.
+pub const WORD_BYTES_MAX: usize = 8 * 1_024;
+/// Published ports of a service.
+pub const PORTS_MAX: usize = 64;
+/// Ingress rules of a workload.
+pub const INGRESS_MAX: usize = 64;
+/// Bytes of an image reference, a path, a host name or an address.
+pub const TEXT_BYTES_MAX: usize = 512;
+/// Bytes of a reason or a message that an agent reports; a container's last error line fits.
+pub const MESSAGE_BYTES_MAX: usize = 1_024;
+/// Events kept of a node: some weeks of a calm node, an evening of a flapping one.
+pub const NODE_EVENTS_MAX: usize = 200;
+/// Audit records kept: about a day of one change every ten seconds. Export them for longer.
+pub const AUDIT_RECORDS_MAX: usize = 10_000;
+/// Replies kept: 24 hours of one write a second. The oldest goes first.
+pub const REPLIES_MAX: usize = 100_000;
+/// How long a reply is kept, in the log's time. Clients give up retrying long before.
+pub const REPLY_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
+/// Old replies dropped by one entry, so that no entry pays for a whole day.
+pub const REPLIES_DROPPED_PER_ENTRY: usize = 8;
+/// Join tokens at a time: a fleet enrolled in one go.
+pub const JOIN_TOKENS_MAX: usize = 10_000;
+/// How long a join token is kept after it expired, so that a late retry of its agent still gets its answer.
+pub const JOIN_TOKEN_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
+/// API tokens at a time, revoked ones included.
+pub const API_TOKENS_MAX: usize = 1_000;
+/// Nodes: ten times the largest fleet measured.
+pub const NODES_MAX: usize = 10_000;
+/// Workloads: a hundred on each of a thousand nodes.
+pub const WORKLOADS_MAX: usize = 100_000;
+/// Servers, learners included: five voters and their replacements.
+pub const SERVERS_MAX: usize = 16;
+/// Statuses in one report of an agent; it sends the rest in the next.
+pub const STATUSES_PER_REPORT_MAX: usize = 512;
+/// Containers in one status: one a service and a few that are on their way out.
+pub const CONTAINERS_PER_STATUS_MAX: usize = 64;
+/// Nodes in one checkpoint of last-seen times, so that the entry stays small.
+pub const CHECKPOINT_NODES_MAX: usize = 1_000;
+/// Rejected nodes kept on an unplaced workload: enough to see the pattern; the count tells the rest.
+pub const REJECTIONS_KEPT: usize = 16;
+/// Quantities of a node's capacity (cpu, memory, disk, and some more).
+pub const QUANTITIES_MAX: usize = 32;

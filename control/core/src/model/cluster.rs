@@ -1,0 +1,24 @@
+//! What there is once: the cluster's identity, its CA and its settings.
+
+/// The cluster. Made by `InitCluster`, the first entry of a log.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Cluster {
+    /// Random, made at init; agents and servers of another cluster are refused by it.
+    #[prost(string, tag = "1")]
+    pub cluster_id: String,
+    /// Rises when a backup is restored; entries and agents of an older one are refused.
+    #[prost(uint64, tag = "2")]
+    pub incarnation: u64,
+    /// Commands that need a newer level are refused until all servers support it.
+    #[prost(uint32, tag = "3")]
+    pub feature_level: u32,
+    /// The CA's certificate, PEM.
+    #[prost(string, tag = "4")]
+    pub ca_cert_pem: String,
+    /// The CA's private key, sealed under the key file that each server holds. Opaque here.
+    #[prost(bytes = "vec", tag = "5")]
+    pub ca_key_sealed: Vec<u8>,
+    /// When it was made, in ms since 1970.
+    #[prost(uint64, tag = "6")]
+    pub created_at_ms: u64,
+}

@@ -1,0 +1,28 @@
+//! The nouns that are replicated. Plain data: each is a prost message with append-only tags, stored under its own key.
+//!
+//! Who writes which field: the user writes spec, labels and flags; the leader writes placement, connection and
+//! certificates; the agent writes status and facts, under its session's epoch. No field has two writers.
+
+mod api_token;
+mod audit;
+mod certificate;
+mod cluster;
+mod join_token;
+mod node;
+mod server;
+mod spec;
+mod status;
+mod workload;
+
+pub use api_token::{Ability, ApiToken};
+pub use audit::AuditRecord;
+pub use certificate::{Certificate, Previous};
+pub use cluster::Cluster;
+pub use join_token::{JoinToken, TokenPurpose, TokenUse};
+pub use node::{Connection, Facts, Node, NodeEvent, NodeEvents, NodeView, Session};
+pub use server::Server;
+pub use spec::{
+    HealthCheck, Ingress, Port, Probe, Protocol, ServiceSpec, VolumeKind, VolumeMount, VolumeSpec, WorkloadSpec,
+};
+pub use status::{ContainerState, ContainerStatus, Phase, StatusReport, WorkloadStatus};
+pub use workload::{Placement, Rejection, Workload, WorkloadKind};

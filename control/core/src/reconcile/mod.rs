@@ -1,0 +1,77 @@
+//! What the leader does by itself: compare the whole state with what it heard, ask for commands.
+//!
+//! Pure and level-triggered: no hints, any time, and a fixed point: run again after its own commands were applied, it
+//! asks for nothing. Each command says what it assumed, and apply refuses it when that has passed.
+
+mod node_health;
+mod placement;
+
+use crate::command::Command;
+use crate::id::{Epoch, NodeId};
+use crate::state::State;
+use std::collections::BTreeMap;
+
+/// What the leader heard; soft, in its memory only. Times are of its own monotonic clock, in ms.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Heard {
+    /// When this leader began to lead: nobody is judged by silence before it.
+    pub leader_since_ms: u64,
+    /// The last sign of life of each node. Opening a session counts as one: note it when `OpenSession` was applied.
+    pub nodes: BTreeMap<NodeId, Heartbeat>,
+    /// When this leader last had a node set offline for silence; the brake counts from it.
+    pub last_offline_ms: Option<u64>,
+}
+
+/// The last sign of life of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// The session that it came on.
+    pub epoch: Epoch,
+    /// When, on the leader's monotonic clock.
+    pub at_ms: u64,
+}
+
+/// How patient the leader is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Silence until a node is offline. 3 heartbeat intervals.
+    pub heartbeat_timeout_ms: u64,
+    /// Nodes due at once that make the leader suspect itself: more than half of those online, and at least this many.
+    pub brake_nodes_min: usize,
+    /// While it suspects itself it sets one node offline in this time.
+    pub brake_interval_ms: u64,
+    /// Placements asked for in one pass; the rest follows in the next.
+    pub placements_per_pass_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            heartbeat_timeout_ms: 45_000,
+            brake_nodes_min: 3,
+            brake_interval_ms: 5_000,
+            placements_per_pass_max: 256,
+        }
+    }
+}
+
+/// What the leader should do now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// To propose, in this order.
+    pub commands: Vec<Command>,
+    /// When to look again at the latest, on the monotonic clock; `None` = when something changes.
+    pub wake_at: Option<u64>,
+    /// Why, for the log and for people.
+    pub reasons: Vec<String>,
+    /// True while more than half of the nodes are silent: check the quorum first, the fault may be the leader's own.
+    pub suspects_itself: bool,
+}
+
+/// Compares state and ears, and decides. `now_mono_ms` is the leader's monotonic clock.
+pub fn reconcile(state: &State, heard: &Heard, settings: &Settings, now_mono_ms: u64) -> Decision {
+    let mut decision = Decision::default();
+    node_health::decide(state, heard, settings, now_mono_ms, &mut decision);
+    placement::decide(state, settings, &mut decision);
+    decision
+}

@@ -1,0 +1,71 @@
+//! Who is silent, and who is back. Edges only; a new leader gives each node one full fresh timeout.
+//!
+//! When more than half of the online nodes have been silent for half a timeout, the leader suspects itself first: it
+//! says so, and sets one node offline at a time, slowly.
+
+use super::{Decision, Heard, Settings};
+use crate::command::{Command, TransitionNode};
+use crate::model::{Connection, Node, Session};
+use crate::state::State;
+
+pub(super) fn decide(state: &State, heard: &Heard, settings: &Settings, now_ms: u64, decision: &mut Decision) {
+    let timeout_ms = settings.heartbeat_timeout_ms;
+    let (mut online, mut silent) = (0usize, 0usize);
+    let mut due = Vec::new();
+    for node in state.nodes() {
+        let Some(session) = &node.session else { continue };
+        let heard_ms = heard.nodes.get(&node.id).filter(|h| h.epoch == session.epoch).map(|h| h.at_ms);
+        match node.connection {
+            Connection::Online => {
+                let last_ms = heard_ms.unwrap_or(0).max(heard.leader_since_ms);
+                let silence_ms = now_ms.saturating_sub(last_ms);
+                online += 1;
+                silent += usize::from(silence_ms > timeout_ms / 2);
+                if silence_ms >= timeout_ms {
+                    due.push((last_ms, node, session));
+                } else {
+                    wake(decision, last_ms + timeout_ms);
+                }
+            }
+            Connection::Offline => {
+                if heard_ms.is_some_and(|heard_ms| now_ms.saturating_sub(heard_ms) < timeout_ms) {
+                    decision.reasons.push(format!("node {} is heard again", node.name));
+                    decision.commands.push(transition(node, session, Connection::Online, "heartbeats came back"));
+                }
+            }
+            Connection::Pending => {}
+        }
+    }
+    due.sort_by(|a, b| (a.0, &a.1.id).cmp(&(b.0, &b.1.id))); // The longest silent first; ties by id.
+    let braked = !due.is_empty() && silent * 2 > online && silent >= settings.brake_nodes_min;
+    if braked {
+        decision.suspects_itself = true;
+        decision.reasons.push(format!(
+            "{silent} of {online} online nodes are silent: the fault may be this leader's own, so nodes go offline one \
+             at a time, every {} ms",
+            settings.brake_interval_ms
+        ));
+        let next_ms = heard.last_offline_ms.map_or(0, |last| last.saturating_add(settings.brake_interval_ms));
+        if now_ms < next_ms {
+            wake(decision, next_ms);
+            return;
+        }
+        if due.len() > 1 {
+            wake(decision, now_ms.saturating_add(settings.brake_interval_ms));
+        }
+        due.truncate(1);
+    }
+    for (last_ms, node, session) in due {
+        let reason = format!("no heartbeat for {} ms", now_ms.saturating_sub(last_ms));
+        decision.reasons.push(format!("node {}: {reason}", node.name));
+        decision.commands.push(transition(node, session, Connection::Offline, &reason));
+    }
+}
+
+fn transition(node: &Node, session: &Session, to: Connection, reason: &str) -> Command {
+    TransitionNode { node: node.id.clone(), epoch: session.epoch, to, reason: reason.to_owned() }.into()
+}
+
+fn wake(decision: &mut Decision, at_ms: u64) {
+    decision.wake_at = Some(decision.wake_at.map_or(at_ms, |earlier| earlier.min(at_ms)));
+}

@@ -1,0 +1,226 @@
+//! Why a command was refused: one table, a line for each refusal.
+//!
+//! Numbers and codes are append-only: clients match on the code, stored bytes carry the number.
+
+/// A field that breaks a rule, by its path as the user wrote it (`spec.services[1].image`).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct Problem {
+    /// Path of the field.
+    pub field: String,
+    /// What is wrong, and the rule.
+    pub problem: String,
+}
+
+impl Problem {
+    /// Names the field and what is wrong with it.
+    pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Problem {
+        Problem { field: field.into(), problem: problem.into() }
+    }
+}
+
+impl From<Problem> for Rejected {
+    fn from(p: Problem) -> Rejected {
+        Rejected::InvalidField { field: p.field, problem: p.problem }
+    }
+}
+
+/// What sort of refusal it is; the API's status code follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RejectKind {
+    /// The subject does not exist.
+    NotFound,
+    /// The state does not allow it now; another time, or after another step, it may.
+    Conflict,
+    /// The request itself is wrong and stays so.
+    Invalid,
+    /// Who asks may not.
+    Denied,
+    /// A bound is reached.
+    Exhausted,
+}
+
+macro_rules! rejections {
+    ($($(#[$meta:meta])* $number:literal $variant:ident { $($field:ident),* } $kind:ident $code:literal
+        $message:literal, $hint:literal;)+) => {
+        /// A typed refusal. The command that got it has touched nothing.
+        #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+        pub enum Rejected {
+            $(
+                $(#[$meta])*
+                #[error($message)]
+                $variant {
+                    $(#[doc = concat!("The ", stringify!($field), ", as text.")] $field: String,)*
+                },
+            )+
+        }
+
+        impl Rejected {
+            /// Every code, in the order of the numbers.
+            pub const CODES: &'static [&'static str] = &[$($code,)+];
+
+            /// A stable word for programs.
+            pub fn code(&self) -> &'static str {
+                match self {
+                    $(Rejected::$variant { .. } => $code,)+
+                }
+            }
+
+            /// What sort of refusal it is.
+            pub fn kind(&self) -> RejectKind {
+                match self {
+                    $(Rejected::$variant { .. } => RejectKind::$kind,)+
+                }
+            }
+
+            /// What to do next, for people.
+            pub fn hint(&self) -> &'static str {
+                match self {
+                    $(Rejected::$variant { .. } => $hint,)+
+                }
+            }
+
+            pub(crate) fn to_parts(&self) -> (u32, Vec<String>) {
+                match self {
+                    $(Rejected::$variant { $($field,)* } => ($number, vec![$($field.clone(),)*]),)+
+                }
+            }
+
+            pub(crate) fn from_parts(number: u32, parts: Vec<String>) -> Option<Rejected> {
+                let mut parts = parts.into_iter();
+                // A part that an older version did not write is empty.
+                let mut _next = move || parts.next().unwrap_or_default();
+                match number {
+                    $($number => Some(Rejected::$variant { $($field: _next(),)* }),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+rejections! {
+    /// No `InitCluster` yet.
+    1 NotInitialised {} Conflict "not-initialised"
+        "the cluster is not initialised", "run cara-server init on the first server";
+    /// A second `InitCluster`.
+    2 AlreadyInitialised { cluster } Conflict "already-initialised"
+        "the cluster is initialised already as {cluster}", "join this server to it, or start from an empty data folder";
+    /// The entry was made before a restore.
+    3 WrongIncarnation { given, current } Conflict "wrong-incarnation"
+        "the request belongs to incarnation {given}, the cluster is at {current}", "read again and repeat the request";
+    /// The command needs a level that the cluster has not reached.
+    4 FeatureLevel { wanted, current } Conflict "feature-level"
+        "feature level {wanted} can't follow {current}", "upgrade all servers first; the level only rises";
+    /// A field breaks a rule.
+    5 InvalidField { field, problem } Invalid "invalid-field"
+        "{field}: {problem}", "correct the field and send it again";
+    /// The request id was used for something else.
+    6 RequestIdReused { request } Conflict "request-id-reused"
+        "the request id {request} was used for another request", "use a new Idempotency-Key for each request";
+    /// A bound is reached.
+    7 TooMany { what, limit } Exhausted "too-many"
+        "there are {limit} {what} already, the most there may be", "delete what is not needed any more";
+    /// The object changed since it was read.
+    8 RevisionMismatch { object, expected, current } Conflict "revision-mismatch"
+        "{object} is at revision {current}, not {expected}", "read it again, and repeat the change on the new version";
+
+    /// No such server.
+    20 UnknownServer { server } NotFound "unknown-server"
+        "there is no server {server}", "caractrl servers lists them";
+    /// Another server has the name or the address.
+    21 ServerTaken { what, value } Conflict "server-taken"
+        "another server has the {what} {value}", "choose another, or remove the old server first";
+    /// The last server can't go.
+    22 LastServer { server } Conflict "last-server"
+        "{server} is the last server", "add another server first";
+
+    /// No such node.
+    30 UnknownNode { node } NotFound "unknown-node"
+        "there is no node {node}", "caractrl nodes list shows them";
+    /// Another node has the name.
+    31 NodeNameTaken { name } Conflict "node-name-taken"
+        "a node named {name} exists already", "choose another name, or delete the old node first";
+    /// The id of a new node exists.
+    32 NodeIdTaken { node } Conflict "node-id-taken"
+        "the node id {node} exists already", "repeat the request";
+    /// Something is placed there.
+    33 NodeNotEmpty { node, workloads, first } Conflict "node-not-empty"
+        "node {node} still has {workloads} workloads, {first} among them", "drain the node, or delete its workloads first";
+    /// The node can't take the workload.
+    34 NodeNotEligible { node, reason } Conflict "node-not-eligible"
+        "node {node} can't take it: {reason}", "choose another node, or leave the node out to have one chosen";
+    /// An edge that does not exist.
+    35 BadTransition { node, from, to } Conflict "bad-transition"
+        "node {node} can't go from {from} to {to}", "read the node again";
+    /// The epoch has passed.
+    36 StaleSession { node, given, current } Conflict "stale-session"
+        "session {given} of node {node} is over, the current one is {current}", "open a new session";
+    /// No certificate yet.
+    37 NodeNotEnrolled { node } Conflict "node-not-enrolled"
+        "node {node} is declared but has not joined yet", "mint a join token and enrol its machine";
+
+    /// No token has this hash. Says no more on purpose.
+    40 TokenUnknown {} Denied "join-token-unknown"
+        "the join token is not known", "check that it was copied whole, or mint a new one";
+    /// Spent by another key.
+    41 TokenSpent { token } Denied "join-token-spent"
+        "the join token {token} is spent", "mint a new one; each lets in one machine";
+    /// Its time has passed.
+    42 TokenExpired { token } Denied "join-token-expired"
+        "the join token {token} has expired", "mint a new one";
+    /// For another purpose.
+    43 TokenPurpose { token, purpose } Denied "join-token-purpose"
+        "the join token {token} is for a {purpose}", "mint one for this purpose";
+    /// Bound to another name.
+    44 TokenName { token, bound, given } Denied "join-token-name"
+        "the join token {token} is for {bound}, not for {given}", "use that name, or mint a token for this one";
+    /// The id or the hash exists.
+    45 TokenExists { token } Conflict "token-exists"
+        "the token {token} exists already", "repeat the request";
+    /// No token has this id.
+    46 UnknownToken { token } NotFound "unknown-token"
+        "there is no token {token}", "list the tokens to see their ids";
+    /// Somebody must be able to administer the cluster.
+    47 LastRootToken { token } Conflict "last-root-token"
+        "{token} is the last root token that does not expire", "create another root token first";
+
+    /// The certificate is revoked.
+    50 CertificateRevoked { node } Denied "certificate-revoked"
+        "the certificate of node {node} is revoked", "mint a reenroll token and enrol the machine again";
+    /// The certificate is not the node's.
+    51 CertificateUnknown { node } Denied "certificate-unknown"
+        "the certificate presented is not one of node {node}", "enrol the machine again";
+    /// Another renewal was first.
+    52 RenewalLost { node } Conflict "renewal-lost"
+        "another renewal of node {node} was first", "repeat the renewal";
+    /// The fingerprint exists.
+    53 FingerprintTaken { fingerprint } Conflict "fingerprint-taken"
+        "a certificate with fingerprint {fingerprint} is recorded already", "repeat with a new certificate";
+
+    /// No such workload.
+    60 UnknownWorkload { workload } NotFound "unknown-workload"
+        "there is no workload {workload}", "caractrl get lists them";
+    /// The uid of a new workload exists.
+    61 WorkloadUidTaken { uid } Conflict "workload-uid-taken"
+        "the workload uid {uid} exists already", "repeat the request";
+    /// It is on its way out.
+    62 WorkloadDeleting { name } Conflict "workload-deleting"
+        "workload {name} is being deleted", "wait until it is gone, then create it again";
+    /// The grant that the command assumed has passed.
+    63 StaleGeneration { workload, given, current } Conflict "stale-generation"
+        "workload {workload} is at generation {current}, not {given}", "read it again";
+    /// Placed workloads are moved, not re-placed.
+    64 PlacementFixed { name, node } Conflict "placement-fixed"
+        "workload {name} is placed on {node} already", "move it, or leave the node out of the manifest";
+    /// Not placed.
+    65 NotPlaced { workload } Conflict "not-placed"
+        "workload {workload} is not placed", "nothing to do";
+    /// Never two running copies of what has state.
+    66 StatefulClaim { workload, node } Conflict "stateful-claim"
+        "workload {workload} has state and keeps its claim on node {node} until that node proves the stop",
+        "bring the node back, or declare it lost";
+    /// The update would take a host port of a neighbour.
+    67 HostPortTaken { port, by } Conflict "host-port-taken"
+        "host port {port} on this node is taken by workload {by}", "choose another host port";
+}

@@ -1,0 +1,121 @@
+//! Applying an entry: time, incarnation fence, idempotency, the command itself, audit, and what to store.
+
+use super::{Key, State, StoredReply};
+use crate::command::Command;
+use crate::entry::{Applied, Context, Entry};
+use crate::event::Event;
+use crate::id::Revision;
+use crate::limits;
+use crate::model::AuditRecord;
+use crate::rejected::{Problem, Rejected};
+use crate::reply::Reply;
+use crate::subject::Subject;
+
+impl State {
+    /// Applies one command: checks everything, then changes, then reports. A rejected command has touched nothing.
+    pub fn apply(&mut self, cx: &Context, command: Command) -> Result<Vec<Event>, Rejected> {
+        command.apply(self, cx)
+    }
+
+    /// Applies one entry of the log at its index. Pure and total: every server gets the same from the same log. An entry
+    /// that is rejected, or that repeats an answer given before, writes nothing.
+    pub fn apply_entry(&mut self, revision: u64, entry: Entry) -> Applied {
+        let cx = Context { revision: Revision(revision), at_ms: entry.at_ms.max(self.meta.at_ms) };
+        let (reply, events) = match self.run(&cx, entry) {
+            Ok((reply, events)) => (Ok(reply), events),
+            Err(rejected) => (Err(rejected), Vec::new()),
+        };
+        Applied { reply, events, writes: self.take_writes() }
+    }
+
+    fn run(&mut self, cx: &Context, entry: Entry) -> Result<(Reply, Vec<Event>), Rejected> {
+        check_entry(&entry)?;
+        if let Some(stored) = self.replies.get(&entry.request_id) {
+            if stored.actor != entry.actor || stored.command != entry.command.name() {
+                return Err(Rejected::RequestIdReused { request: entry.request_id });
+            }
+            return Ok((stored.reply.clone(), Vec::new()));
+        }
+        if let Some(cluster) = &self.cluster
+            && cluster.incarnation != entry.incarnation
+            && !matches!(entry.command, Command::InitCluster(_))
+        {
+            let current = cluster.incarnation.to_string();
+            return Err(Rejected::WrongIncarnation { given: entry.incarnation.to_string(), current });
+        }
+        let Entry { request_id, actor, command, .. } = entry;
+        let (name, audited) = (command.name(), command.is_audited());
+        let subject = Subject::of(&command, self);
+        let events = self.apply(cx, command)?;
+        let answer = subject.answer(self, &events);
+        let reply = Reply { revision: cx.revision, changed: !events.is_empty(), answer };
+        if audited && let Some(first) = events.first() {
+            let object = first.object();
+            self.push_audit(AuditRecord {
+                revision: cx.revision,
+                at_ms: cx.at_ms,
+                actor: actor.clone(),
+                request_id: request_id.clone(),
+                command: name.to_owned(),
+                subject: format!("{}/{}", object.kind.as_str(), object.name),
+            });
+        }
+        if !request_id.is_empty() {
+            let (command, reply) = (name.to_owned(), reply.clone());
+            self.keep_reply(cx, StoredReply { request_id, at_ms: cx.at_ms, actor, command, reply });
+        }
+        if !self.dirty.is_empty() {
+            self.meta.revision = cx.revision;
+            self.meta.at_ms = cx.at_ms;
+            self.dirty.insert(Key::Meta);
+        }
+        Ok((reply, events))
+    }
+
+    fn push_audit(&mut self, record: AuditRecord) {
+        self.dirty.insert(Key::Audit(record.revision));
+        self.audit.insert(record.revision, record);
+        while self.audit.len() > limits::AUDIT_RECORDS_MAX {
+            if let Some((revision, _)) = self.audit.pop_first() {
+                self.dirty.insert(Key::Audit(revision));
+            }
+        }
+    }
+
+    /// Keeps a reply, and drops a few that are too old or too many.
+    fn keep_reply(&mut self, cx: &Context, stored: StoredReply) {
+        for _ in 0..limits::REPLIES_DROPPED_PER_ENTRY {
+            let Some((revision, oldest)) = self.index.reply_by_age.first_key_value() else { break };
+            let (revision, oldest) = (*revision, oldest.clone());
+            let age_ms = self.replies.get(&oldest).map_or(u64::MAX, |stored| cx.at_ms - stored.at_ms);
+            if age_ms <= limits::REPLY_KEPT_MS && self.replies.len() < limits::REPLIES_MAX {
+                break;
+            }
+            self.index.reply_by_age.remove(&revision);
+            self.replies.remove(&oldest);
+            self.dirty.insert(Key::Reply(oldest));
+        }
+        self.dirty.insert(Key::Reply(stored.request_id.clone()));
+        self.index.reply_by_age.insert(stored.reply.revision, stored.request_id.clone());
+        self.replies.insert(stored.request_id.clone(), stored);
+    }
+
+    fn take_writes(&mut self) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        let dirty = std::mem::take(&mut self.dirty);
+        let mut writes: Vec<_> = dirty.iter().map(|key| (key.to_bytes(), self.encode_object(key))).collect();
+        writes.sort();
+        writes
+    }
+}
+
+fn check_entry(entry: &Entry) -> Result<(), Problem> {
+    let id = &entry.request_id;
+    if id.len() > limits::REQUEST_ID_BYTES_MAX || !id.bytes().all(|b| b.is_ascii_graphic()) {
+        let rule = format!("must be at most {} visible ASCII characters", limits::REQUEST_ID_BYTES_MAX);
+        return Err(Problem::new("request_id", rule));
+    }
+    if entry.actor.len() > limits::TEXT_BYTES_MAX {
+        return Err(Problem::new("actor", format!("has more than {} bytes", limits::TEXT_BYTES_MAX)));
+    }
+    Ok(())
+}

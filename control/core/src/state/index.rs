@@ -1,0 +1,81 @@
+//! Indexes derived from the objects. Never stored: rebuilt on load, kept by `write`.
+
+use crate::id::{NodeId, Revision, TokenId, WorkloadUid};
+use crate::model::{JoinToken, Node, Workload, WorkloadKind};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Index {
+    pub node_by_name: BTreeMap<String, NodeId>,
+    pub node_by_fingerprint: BTreeMap<String, NodeId>,
+    pub join_token_by_hash: BTreeMap<String, TokenId>,
+    pub join_token_by_end: BTreeSet<(u64, TokenId)>,
+    pub api_token_by_hash: BTreeMap<String, TokenId>,
+    pub workload_by_name: BTreeMap<WorkloadKind, BTreeMap<String, WorkloadUid>>,
+    pub placed: BTreeMap<NodeId, BTreeSet<WorkloadUid>>,
+    pub unplaced: BTreeSet<WorkloadUid>,
+    pub reply_by_age: BTreeMap<Revision, String>,
+}
+
+impl Index {
+    pub fn add_node(&mut self, node: &Node) {
+        self.node_by_name.insert(node.name.clone(), node.id.clone());
+        for fingerprint in fingerprints(node) {
+            self.node_by_fingerprint.insert(fingerprint, node.id.clone());
+        }
+    }
+
+    pub fn remove_node(&mut self, node: &Node) {
+        self.node_by_name.remove(&node.name);
+        for fingerprint in fingerprints(node) {
+            self.node_by_fingerprint.remove(&fingerprint);
+        }
+    }
+
+    pub fn add_join_token(&mut self, token: &JoinToken) {
+        self.join_token_by_hash.insert(token.hash.clone(), token.id.clone());
+        self.join_token_by_end.insert((token.expires_at_ms, token.id.clone()));
+    }
+
+    pub fn remove_join_token(&mut self, token: &JoinToken) {
+        self.join_token_by_hash.remove(&token.hash);
+        self.join_token_by_end.remove(&(token.expires_at_ms, token.id.clone()));
+    }
+
+    pub fn add_workload(&mut self, workload: &Workload) {
+        let names = self.workload_by_name.entry(workload.kind).or_default();
+        names.insert(workload.name.clone(), workload.uid.clone());
+        match &workload.placement {
+            Some(placement) => {
+                self.placed.entry(placement.node.clone()).or_default().insert(workload.uid.clone());
+            }
+            None if !workload.deleting => {
+                self.unplaced.insert(workload.uid.clone());
+            }
+            None => {}
+        }
+    }
+
+    pub fn remove_workload(&mut self, workload: &Workload) {
+        if let Some(names) = self.workload_by_name.get_mut(&workload.kind) {
+            names.remove(&workload.name);
+            if names.is_empty() {
+                self.workload_by_name.remove(&workload.kind);
+            }
+        }
+        self.unplaced.remove(&workload.uid);
+        let Some(placement) = &workload.placement else { return };
+        if let Some(placed) = self.placed.get_mut(&placement.node) {
+            placed.remove(&workload.uid);
+            if placed.is_empty() {
+                self.placed.remove(&placement.node);
+            }
+        }
+    }
+}
+
+fn fingerprints(node: &Node) -> Vec<String> {
+    let Some(certificate) = &node.certificate else { return Vec::new() };
+    let previous = certificate.previous.as_ref().map(|p| p.fingerprint.clone());
+    std::iter::once(certificate.fingerprint.clone()).chain(previous).collect()
+}

@@ -1,0 +1,195 @@
+//! The replicated state: objects, and indexes that are derived from them.
+//!
+//! Reading is here; `write` has the only ways to change it (they keep the indexes and note what changed), `apply` runs
+//! an entry, `load` turns it into key/value pairs and back.
+//!
+//! `Invariant:` two servers that applied the same entries have equal states, byte for byte in `dump`.
+
+mod apply;
+mod index;
+mod key;
+mod load;
+mod place;
+mod write;
+
+pub use key::Key;
+pub(crate) use place::is_news;
+
+use crate::id::{NodeId, Revision, ServerId, TokenId, WorkloadUid};
+use crate::model::{
+    ApiToken, AuditRecord, Cluster, JoinToken, Node, NodeEvent, NodeEvents, Server, Workload, WorkloadKind,
+};
+use index::Index;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Everything that the servers share.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    meta: Meta,
+    cluster: Option<Cluster>,
+    servers: BTreeMap<ServerId, Server>,
+    nodes: BTreeMap<NodeId, Node>,
+    node_events: BTreeMap<NodeId, NodeEvents>,
+    join_tokens: BTreeMap<TokenId, JoinToken>,
+    api_tokens: BTreeMap<TokenId, ApiToken>,
+    workloads: BTreeMap<WorkloadUid, Workload>,
+    audit: BTreeMap<Revision, AuditRecord>,
+    replies: BTreeMap<String, StoredReply>,
+    index: Index,
+    /// Keys of objects that changed since the last entry was finished; empty between entries.
+    dirty: BTreeSet<Key>,
+}
+
+/// What the log itself leaves behind.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct Meta {
+    /// The last entry that was accepted.
+    #[prost(message, required, tag = "1")]
+    pub revision: Revision,
+    /// Its time, in ms since 1970.
+    #[prost(uint64, tag = "2")]
+    pub at_ms: u64,
+}
+
+/// An answer that was given, kept for a retry.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct StoredReply {
+    #[prost(string, tag = "1")]
+    pub request_id: String,
+    #[prost(uint64, tag = "2")]
+    pub at_ms: u64,
+    #[prost(string, tag = "3")]
+    pub actor: String,
+    #[prost(string, tag = "4")]
+    pub command: String,
+    #[prost(message, required, tag = "5")]
+    pub reply: crate::reply::Reply,
+}
+
+impl State {
+    /// The last entry that was accepted; 0 before the first.
+    pub fn revision(&self) -> Revision {
+        self.meta.revision
+    }
+
+    /// The log's time in ms since 1970: of the last entry that was accepted.
+    pub fn at_ms(&self) -> u64 {
+        self.meta.at_ms
+    }
+
+    /// The cluster; `None` before `InitCluster`.
+    pub fn cluster(&self) -> Option<&Cluster> {
+        self.cluster.as_ref()
+    }
+
+    /// The incarnation; 0 before `InitCluster`.
+    pub fn incarnation(&self) -> u64 {
+        self.cluster.as_ref().map_or(0, |cluster| cluster.incarnation)
+    }
+
+    /// All servers, by id.
+    pub fn servers(&self) -> impl Iterator<Item = &Server> {
+        self.servers.values()
+    }
+
+    /// The server with this id.
+    pub fn server(&self, id: ServerId) -> Option<&Server> {
+        self.servers.get(&id)
+    }
+
+    /// All nodes, by id.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Node> {
+        self.nodes.values()
+    }
+
+    /// The node with this id.
+    pub fn node(&self, id: &NodeId) -> Option<&Node> {
+        self.nodes.get(id)
+    }
+
+    /// The node with this name.
+    pub fn node_by_name(&self, name: &str) -> Option<&Node> {
+        self.index.node_by_name.get(name).and_then(|id| self.nodes.get(id))
+    }
+
+    /// The node whose certificate has this fingerprint, as the current one or the one before. Whether it is accepted is
+    /// `Certificate::accepts`.
+    pub fn node_by_fingerprint(&self, fingerprint: &str) -> Option<&Node> {
+        self.index.node_by_fingerprint.get(fingerprint).and_then(|id| self.nodes.get(id))
+    }
+
+    /// The node's events, oldest first; the newest 200.
+    pub fn node_events(&self, id: &NodeId) -> &[NodeEvent] {
+        self.node_events.get(id).map_or(&[], |events| &events.events)
+    }
+
+    /// All join tokens, by id.
+    pub fn join_tokens(&self) -> impl ExactSizeIterator<Item = &JoinToken> {
+        self.join_tokens.values()
+    }
+
+    /// The join token with this id.
+    pub fn join_token(&self, id: &TokenId) -> Option<&JoinToken> {
+        self.join_tokens.get(id)
+    }
+
+    /// The join token whose text has this SHA-256 (lowercase hex).
+    pub fn join_token_by_hash(&self, hash: &str) -> Option<&JoinToken> {
+        self.index.join_token_by_hash.get(hash).and_then(|id| self.join_tokens.get(id))
+    }
+
+    /// All API tokens, by id, revoked ones included.
+    pub fn api_tokens(&self) -> impl ExactSizeIterator<Item = &ApiToken> {
+        self.api_tokens.values()
+    }
+
+    /// The API token with this id.
+    pub fn api_token(&self, id: &TokenId) -> Option<&ApiToken> {
+        self.api_tokens.get(id)
+    }
+
+    /// The API token whose text has this SHA-256 (lowercase hex). Whether it may be used is `ApiToken::is_valid`.
+    pub fn api_token_by_hash(&self, hash: &str) -> Option<&ApiToken> {
+        self.index.api_token_by_hash.get(hash).and_then(|id| self.api_tokens.get(id))
+    }
+
+    /// All workloads, by uid.
+    pub fn workloads(&self) -> impl ExactSizeIterator<Item = &Workload> {
+        self.workloads.values()
+    }
+
+    /// The workload with this uid.
+    pub fn workload(&self, uid: &WorkloadUid) -> Option<&Workload> {
+        self.workloads.get(uid)
+    }
+
+    /// The workload of this kind with this name.
+    pub fn workload_by_name(&self, kind: WorkloadKind, name: &str) -> Option<&Workload> {
+        self.index.workload_by_name.get(&kind).and_then(|names| names.get(name)).and_then(|uid| self.workloads.get(uid))
+    }
+
+    /// The workloads that are placed on a node, by uid, those being deleted included.
+    pub fn placed_on(&self, node: &NodeId) -> impl Iterator<Item = &Workload> {
+        self.index.placed.get(node).into_iter().flatten().filter_map(|uid| self.workloads.get(uid))
+    }
+
+    /// How many workloads are placed on a node, those being deleted included.
+    pub fn placed_count(&self, node: &NodeId) -> usize {
+        self.index.placed.get(node).map_or(0, BTreeSet::len)
+    }
+
+    /// The workloads that have no placement and are not being deleted, by uid.
+    pub fn unplaced(&self) -> impl Iterator<Item = &Workload> {
+        self.index.unplaced.iter().filter_map(|uid| self.workloads.get(uid))
+    }
+
+    /// The audit, oldest first; the newest 10 000.
+    pub fn audit(&self) -> impl DoubleEndedIterator<Item = &AuditRecord> {
+        self.audit.values()
+    }
+
+    /// How many replies are kept for retries.
+    pub fn replies_kept(&self) -> usize {
+        self.replies.len()
+    }
+}

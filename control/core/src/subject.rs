@@ -1,0 +1,130 @@
+//! From a command that was accepted to its answer: what it was about, looked up in the state after it.
+//!
+//! The answer is read from the state and not from the events, so that a retry which changes nothing gets it too.
+
+use crate::command::Command;
+use crate::event::Event;
+use crate::id::{NodeId, ServerId, TokenId, WorkloadUid};
+use crate::model::WorkloadKind;
+use crate::reply::{Answer, Certified, NodeAnswer, ServerAnswer, SessionOpened, TokenAnswer, WorkloadAnswer};
+use crate::state::State;
+
+pub(crate) enum Subject {
+    None,
+    Enrolled {
+        name: String,
+    },
+    Certificate(NodeId),
+    Session(NodeId),
+    Node(NodeId),
+    NodeName(String),
+    Token(TokenId),
+    /// By key: a retried join is answered with the server that came in first.
+    Server {
+        id: ServerId,
+        key_hash: String,
+    },
+    WorkloadName(WorkloadKind, String),
+    Workload {
+        uid: WorkloadUid,
+        name: String,
+    },
+}
+
+impl Subject {
+    /// What the command is about; called before it is applied, while what it removes is still there.
+    pub fn of(command: &Command, state: &State) -> Subject {
+        let workload = |uid: &WorkloadUid| Subject::Workload {
+            uid: uid.clone(),
+            name: state.workload(uid).map(|w| w.name.clone()).unwrap_or_default(),
+        };
+        match command {
+            Command::Unknown
+            | Command::InitCluster(_)
+            | Command::RemoveServer(_)
+            | Command::CheckpointSeen(_)
+            | Command::ReportStatus(_)
+            | Command::SetFeatureLevel(_)
+            | Command::Incarnate(_) => Subject::None,
+            Command::PutServer(c) => {
+                Subject::Server { id: c.server.id, key_hash: c.server.certificate.key_hash.clone() }
+            }
+            Command::MintJoinToken(c) => Subject::Token(c.id.clone()),
+            Command::RevokeJoinToken(c) => Subject::Token(c.id.clone()),
+            Command::PutApiToken(c) => Subject::Token(c.token.id.clone()),
+            Command::RevokeApiToken(c) => Subject::Token(c.id.clone()),
+            Command::EnrollNode(c) => Subject::Enrolled { name: c.name.clone() },
+            Command::RenewCertificate(c) => Subject::Certificate(c.node.clone()),
+            Command::OpenSession(c) => Subject::Session(c.node.clone()),
+            Command::RevokeCertificate(c) => Subject::Node(c.node.clone()),
+            Command::CloseSession(c) => Subject::Node(c.node.clone()),
+            Command::TransitionNode(c) => Subject::Node(c.node.clone()),
+            Command::Cordon(c) => Subject::Node(c.node.clone()),
+            Command::Uncordon(c) => Subject::Node(c.node.clone()),
+            Command::SetLabels(c) => Subject::Node(c.node.clone()),
+            Command::SetAccepts(c) => Subject::Node(c.node.clone()),
+            Command::DeleteNode(c) => Subject::Node(c.node.clone()),
+            Command::ApplyNode(c) => Subject::NodeName(c.name.clone()),
+            Command::ApplyWorkload(c) => Subject::WorkloadName(c.kind, c.name.clone()),
+            Command::DeleteWorkload(c) => workload(&c.uid),
+            Command::PlaceWorkload(c) => workload(&c.uid),
+            Command::RevokePlacement(c) => workload(&c.uid),
+        }
+    }
+
+    /// The answer, after the command was applied.
+    pub fn answer(self, state: &State, events: &[Event]) -> Answer {
+        match self {
+            Subject::None => Answer::Done,
+            Subject::Enrolled { name } => {
+                state.node_by_name(&name).map_or(Answer::Done, |node| certified(state, &node.id))
+            }
+            Subject::Certificate(node) => certified(state, &node),
+            Subject::Session(node) => {
+                SessionOpened { epoch: state.node(&node).map(|n| n.last_epoch).unwrap_or_default(), node }.into()
+            }
+            Subject::Node(node) => {
+                let name = state.node(&node).map(|n| n.name.clone()).unwrap_or_default();
+                NodeAnswer { node, name, created: false }.into()
+            }
+            Subject::NodeName(name) => {
+                let node = state.node_by_name(&name).map(|n| n.id.clone()).unwrap_or_default();
+                let created = events.iter().any(|event| matches!(event, Event::NodeDeclared { .. }));
+                NodeAnswer { node, name, created }.into()
+            }
+            Subject::Token(token) => TokenAnswer { token }.into(),
+            Subject::Server { id, key_hash } => {
+                let by_key = state.servers().find(|s| s.certificate.key_hash == key_hash);
+                let server = by_key.or_else(|| state.server(id));
+                server.map_or(Answer::Done, |server| {
+                    ServerAnswer { server: server.id, certificate: server.certificate.clone() }.into()
+                })
+            }
+            Subject::WorkloadName(kind, name) => {
+                let uid = state.workload_by_name(kind, &name).map(|w| w.uid.clone()).unwrap_or_default();
+                workload_answer(state, uid, name, events)
+            }
+            Subject::Workload { uid, name } => workload_answer(state, uid, name, events),
+        }
+    }
+}
+
+fn certified(state: &State, id: &NodeId) -> Answer {
+    let Some(node) = state.node(id) else { return Answer::Done };
+    let certificate = node.certificate.clone().unwrap_or_default();
+    Certified { node: node.id.clone(), name: node.name.clone(), certificate }.into()
+}
+
+fn workload_answer(state: &State, uid: WorkloadUid, name: String, events: &[Event]) -> Answer {
+    let created = events.iter().any(|event| matches!(event, Event::WorkloadCreated { .. }));
+    let workload = state.workload(&uid);
+    WorkloadAnswer {
+        created,
+        placement: workload.and_then(|w| w.placement.clone()),
+        rejections: workload.map(|w| w.rejections.clone()).unwrap_or_default(),
+        gone: workload.is_none(),
+        uid,
+        name,
+    }
+    .into()
+}
