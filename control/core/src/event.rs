@@ -29,6 +29,8 @@ pub enum Event {
     ApiTokenCreated { token: TokenId, name: String },
     /// An API token was taken back.
     ApiTokenRevoked { token: TokenId, name: String },
+    /// A token that had ended was forgotten.
+    ApiTokenForgotten { token: TokenId, name: String },
     /// A manifest described a node that has no machine yet.
     NodeDeclared { node: NodeId, name: String },
     /// A machine brought a node that was not known before; `NodeEnrolled` follows.
@@ -137,9 +139,9 @@ impl Event {
             Event::JoinTokenMinted { token } | Event::JoinTokenSpent { token } | Event::JoinTokenRevoked { token } => {
                 (ObjectKind::JoinToken, token.to_string(), token.to_string())
             }
-            Event::ApiTokenCreated { token, name } | Event::ApiTokenRevoked { token, name } => {
-                (ObjectKind::ApiToken, token.to_string(), name.clone())
-            }
+            Event::ApiTokenCreated { token, name }
+            | Event::ApiTokenForgotten { token, name }
+            | Event::ApiTokenRevoked { token, name } => (ObjectKind::ApiToken, token.to_string(), name.clone()),
             Event::NodeDeclared { node, name }
             | Event::NodeAdded { node, name }
             | Event::NodeEnrolled { node, name }
@@ -178,6 +180,7 @@ impl Event {
             Event::JoinTokenRevoked { .. } => "JoinTokenRevoked",
             Event::ApiTokenCreated { .. } => "ApiTokenCreated",
             Event::ApiTokenRevoked { .. } => "ApiTokenRevoked",
+            Event::ApiTokenForgotten { .. } => "ApiTokenForgotten",
             Event::NodeDeclared { .. } => "NodeDeclared",
             Event::NodeAdded { .. } => "NodeAdded",
             Event::NodeEnrolled { .. } => "NodeEnrolled",
@@ -213,6 +216,7 @@ impl Event {
             | Event::WorkloadCreated { .. } => Verb::Added,
             Event::ServerRemoved { .. }
             | Event::JoinTokenRevoked { .. }
+            | Event::ApiTokenForgotten { .. }
             | Event::NodeDeleted { .. }
             | Event::WorkloadDeleted { .. } => Verb::Deleted,
             Event::FeatureLevelRaised { .. }

@@ -36,5 +36,5 @@ pub use event::{Event, ObjectKind, ObjectRef, Verb};
 pub use id::{Epoch, Generation, NodeId, Revision, ServerId, TokenId, WorkloadUid};
 pub use rejected::{Problem, RejectKind, Rejected};
 pub use reply::{Answer, Reply};
-pub use schedule::{choose, unfit};
+pub use schedule::{NoNode, Unfit, choose, unfit};
 pub use state::{Key, State};

@@ -44,6 +44,8 @@ pub const REPLIES_DROPPED_PER_ENTRY: usize = 8;
 pub const JOIN_TOKENS_MAX: usize = 10_000;
 /// How long a join token is kept after it expired, so that a late retry of its agent still gets its answer.
 pub const JOIN_TOKEN_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
+/// Outdated join tokens dropped by one entry, so that no entry pays for a whole fleet.
+pub const JOIN_TOKENS_DROPPED_PER_ENTRY: usize = 8;
 /// API tokens at a time, revoked ones included.
 pub const API_TOKENS_MAX: usize = 1_000;
 /// Nodes: ten times the largest fleet measured.

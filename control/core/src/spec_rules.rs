@@ -77,9 +77,9 @@ fn check_service(field: &str, service: &ServiceSpec, volumes: &BTreeSet<&str>) -
     check_health(field, service)
 }
 
-fn check_ports<'a>(
+fn check_ports(
     field: &str,
-    ports: &'a [Port],
+    ports: &[Port],
     host_ports: &mut BTreeSet<(u32, crate::model::Protocol)>,
 ) -> Result<(), Problem> {
     count(&format!("{field}.ports"), ports.len(), limits::PORTS_MAX)?;

@@ -108,7 +108,7 @@ fn update(state: &mut State, cx: &Context, uid: WorkloadUid, cmd: ApplyWorkload)
         (None, Some(node)) if new_node => schedule::check_explicit(state, node, &next)?,
         (Some(placed), _) if new_spec => {
             if let Some((port, by)) = schedule::host_port_conflict(state, &placed.node, &next) {
-                return Err(Rejected::HostPortTaken { port: port.to_string(), by });
+                return Err(Rejected::HostPortTaken { port: port.to_string(), by: by.to_owned() });
             }
         }
         _ => {}
@@ -119,7 +119,7 @@ fn update(state: &mut State, cx: &Context, uid: WorkloadUid, cmd: ApplyWorkload)
     let mut events = vec![Event::WorkloadUpdated { uid: uid.clone(), kind, name: next.name.clone() }];
     state.edit_workload(cx, &uid, |workload| *workload = next);
     match placed {
-        Some(placed) if new_spec => events.push(state.grant(cx, &uid, placed.node, placed.auto_placed)),
+        Some(placed) if new_spec => events.extend(state.grant(cx, &uid, placed.node, placed.auto_placed)),
         Some(_) => {}
         None => events.extend(state.place(cx, &uid)),
     }

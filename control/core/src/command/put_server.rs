@@ -4,7 +4,7 @@ use crate::entry::Context;
 use crate::event::Event;
 use crate::id::Generation;
 use crate::limits;
-use crate::model::{Server, TokenPurpose, TokenUse};
+use crate::model::{Cluster, Server, TokenPurpose, TokenUse};
 use crate::name;
 use crate::rejected::Rejected;
 use crate::state::State;
@@ -12,7 +12,7 @@ use crate::state::State;
 /// Admits or changes a server. A new one needs `token_hash`; the token is spent by the same entry.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct PutServer {
-    /// The server; `joined_at_ms` and `revision` are set by apply.
+    /// The server; a new one has `State::next_server_id`. `joined_at_ms` and `revision` are set by apply.
     #[prost(message, required, tag = "1")]
     pub server: Server,
     /// SHA-256 of the join token, lowercase hex; none only for a server that is known.
@@ -31,7 +31,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: PutServer) -> Result<V
     }
     let token = super::check_join_token(state, cx, &hash, TokenPurpose::Server, &cmd.server.name)?;
     check(state, &cmd.server)?;
-    if state.server(cmd.server.id).is_some() {
+    if cmd.server.id < state.next_server_id() {
         return Err(Rejected::ServerTaken { what: "id".into(), value: cmd.server.id.to_string() });
     }
     if state.servers().count() >= limits::SERVERS_MAX {
@@ -43,6 +43,9 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: PutServer) -> Result<V
     let used = TokenUse { at_ms: cx.at_ms, node: Default::default(), key_hash, server: server.id.0 };
     state.edit_join_token(cx, &token, |t| t.used = Some(used));
     let added = Event::ServerAdded { server: server.id, name: server.name.clone() };
+    if let Some(cluster) = state.cluster().cloned() {
+        state.set_cluster(Cluster { last_server_id: server.id, ..cluster });
+    }
     state.put_server(cx, server);
     Ok(vec![added, Event::JoinTokenSpent { token }])
 }

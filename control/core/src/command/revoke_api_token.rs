@@ -26,10 +26,11 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: RevokeApiToken) -> Res
     }
     if cmd.forget && ended {
         state.remove_api_token(&cmd.id);
-    } else if token.revoked_at_ms.is_none() {
-        state.edit_api_token(cx, &cmd.id, |token| token.revoked_at_ms = Some(cx.at_ms));
-    } else {
-        return Ok(Vec::new());
+        return Ok(vec![Event::ApiTokenForgotten { token: cmd.id, name }]);
     }
-    Ok(vec![Event::ApiTokenRevoked { token: cmd.id, name }])
+    if token.revoked_at_ms.is_none() {
+        state.edit_api_token(cx, &cmd.id, |token| token.revoked_at_ms = Some(cx.at_ms));
+        return Ok(vec![Event::ApiTokenRevoked { token: cmd.id, name }]);
+    }
+    Ok(Vec::new())
 }

@@ -1,5 +1,7 @@
 //! What there is once: the cluster's identity, its CA and its settings.
 
+use crate::id::ServerId;
+
 /// The cluster. Made by `InitCluster`, the first entry of a log.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Cluster {
@@ -21,4 +23,7 @@ pub struct Cluster {
     /// When it was made, in ms since 1970.
     #[prost(uint64, tag = "6")]
     pub created_at_ms: u64,
+    /// The highest id ever given to a server. Set by apply.
+    #[prost(message, required, tag = "7")]
+    pub last_server_id: ServerId,
 }

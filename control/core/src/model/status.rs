@@ -50,6 +50,9 @@ pub struct ContainerStatus {
     /// The image that it was made from, with digest where known.
     #[prost(string, tag = "7")]
     pub image: String,
+    /// Start of the current run, in ms since 1970 by the node's clock; 0 = not known.
+    #[prost(uint64, tag = "8")]
+    pub started_at_ms: u64,
 }
 
 /// What an agent says about one workload.

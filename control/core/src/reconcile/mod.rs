@@ -3,6 +3,7 @@
 //! Pure and level-triggered: no hints, any time, and a fixed point: run again after its own commands were applied, it
 //! asks for nothing. Each command says what it assumed, and apply refuses it when that has passed.
 
+mod expiry;
 mod node_health;
 mod placement;
 
@@ -18,7 +19,9 @@ pub struct Heard {
     pub leader_since_ms: u64,
     /// The last sign of life of each node. Opening a session counts as one: note it when `OpenSession` was applied.
     pub nodes: BTreeMap<NodeId, Heartbeat>,
-    /// When this leader last had a node set offline for silence; the brake counts from it.
+    /// The leader's wall clock in ms since 1970, for `expireAt` only; 0 = unknown, nothing expires.
+    pub wall_ms: u64,
+    /// When this leader last proposed to set a node offline for silence; the brake counts from it.
     pub last_offline_ms: Option<u64>,
 }
 
@@ -40,8 +43,8 @@ pub struct Settings {
     pub brake_nodes_min: usize,
     /// While it suspects itself it sets one node offline in this time.
     pub brake_interval_ms: u64,
-    /// Placements asked for in one pass; the rest follows in the next.
-    pub placements_per_pass_max: usize,
+    /// Placements, and deletions, asked for in one pass; the rest follows in the next.
+    pub commands_per_pass_max: usize,
 }
 
 impl Default for Settings {
@@ -50,7 +53,7 @@ impl Default for Settings {
             heartbeat_timeout_ms: 45_000,
             brake_nodes_min: 3,
             brake_interval_ms: 5_000,
-            placements_per_pass_max: 256,
+            commands_per_pass_max: 256,
         }
     }
 }
@@ -73,5 +76,11 @@ pub fn reconcile(state: &State, heard: &Heard, settings: &Settings, now_mono_ms:
     let mut decision = Decision::default();
     node_health::decide(state, heard, settings, now_mono_ms, &mut decision);
     placement::decide(state, settings, &mut decision);
+    expiry::decide(state, heard, settings, now_mono_ms, &mut decision);
     decision
+}
+
+/// Looks again at this time, or earlier.
+fn wake(decision: &mut Decision, at_ms: u64) {
+    decision.wake_at = Some(decision.wake_at.map_or(at_ms, |earlier| earlier.min(at_ms)));
 }

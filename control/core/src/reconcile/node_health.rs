@@ -3,7 +3,7 @@
 //! When more than half of the online nodes have been silent for half a timeout, the leader suspects itself first: it
 //! says so, and sets one node offline at a time, slowly.
 
-use super::{Decision, Heard, Settings};
+use super::{Decision, Heard, Settings, wake};
 use crate::command::{Command, TransitionNode};
 use crate::model::{Connection, Node, Session};
 use crate::state::State;
@@ -64,8 +64,4 @@ pub(super) fn decide(state: &State, heard: &Heard, settings: &Settings, now_ms: 
 
 fn transition(node: &Node, session: &Session, to: Connection, reason: &str) -> Command {
     TransitionNode { node: node.id.clone(), epoch: session.epoch, to, reason: reason.to_owned() }.into()
-}
-
-fn wake(decision: &mut Decision, at_ms: u64) {
-    decision.wake_at = Some(decision.wake_at.map_or(at_ms, |earlier| earlier.min(at_ms)));
 }

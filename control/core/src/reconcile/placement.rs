@@ -9,13 +9,13 @@ use crate::state::{State, is_news};
 pub(super) fn decide(state: &State, settings: &Settings, decision: &mut Decision) {
     let mut asked = 0;
     for workload in state.unplaced() {
-        if asked == settings.placements_per_pass_max {
+        if asked == settings.commands_per_pass_max {
             decision.reasons.push(format!("more than {asked} workloads wait for a node: the rest in the next pass"));
             return;
         }
         let reason = match schedule::choose(state, workload) {
             Ok(_) => format!("workload {} has no node", workload.name),
-            Err(rejections) if is_news(workload, &rejections) => {
+            Err(none) if is_news(workload, &none) => {
                 format!("workload {} has no node; why has changed", workload.name)
             }
             Err(_) => continue,

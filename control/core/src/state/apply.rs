@@ -87,7 +87,7 @@ impl State {
         for _ in 0..limits::REPLIES_DROPPED_PER_ENTRY {
             let Some((revision, oldest)) = self.index.reply_by_age.first_key_value() else { break };
             let (revision, oldest) = (*revision, oldest.clone());
-            let age_ms = self.replies.get(&oldest).map_or(u64::MAX, |stored| cx.at_ms - stored.at_ms);
+            let age_ms = self.replies.get(&oldest).map_or(u64::MAX, |stored| cx.at_ms.saturating_sub(stored.at_ms));
             if age_ms <= limits::REPLY_KEPT_MS && self.replies.len() < limits::REPLIES_MAX {
                 break;
             }

@@ -14,6 +14,7 @@ pub(super) struct Index {
     pub workload_by_name: BTreeMap<WorkloadKind, BTreeMap<String, WorkloadUid>>,
     pub placed: BTreeMap<NodeId, BTreeSet<WorkloadUid>>,
     pub unplaced: BTreeSet<WorkloadUid>,
+    pub by_expiry: BTreeSet<(u64, WorkloadUid)>,
     pub reply_by_age: BTreeMap<Revision, String>,
 }
 
@@ -45,6 +46,9 @@ impl Index {
     pub fn add_workload(&mut self, workload: &Workload) {
         let names = self.workload_by_name.entry(workload.kind).or_default();
         names.insert(workload.name.clone(), workload.uid.clone());
+        if let Some(end_ms) = workload.spec.expire_at_ms.filter(|_| !workload.deleting) {
+            self.by_expiry.insert((end_ms, workload.uid.clone()));
+        }
         match &workload.placement {
             Some(placement) => {
                 self.placed.entry(placement.node.clone()).or_default().insert(workload.uid.clone());
@@ -62,6 +66,9 @@ impl Index {
             if names.is_empty() {
                 self.workload_by_name.remove(&workload.kind);
             }
+        }
+        if let Some(end_ms) = workload.spec.expire_at_ms {
+            self.by_expiry.remove(&(end_ms, workload.uid.clone()));
         }
         self.unplaced.remove(&workload.uid);
         let Some(placement) = &workload.placement else { return };

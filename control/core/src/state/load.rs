@@ -1,5 +1,6 @@
 //! The state as key/value pairs and back: what the store persists and what a snapshot carries.
 
+use super::index::Index;
 use super::{Key, State};
 use crate::codec::CodecError;
 use prost::Message;
@@ -42,6 +43,19 @@ impl State {
             hash.bytes(&value);
         }
         hash.0
+    }
+
+    /// True when the indexes are what the objects say.
+    pub(crate) fn indexes_are_exact(&self) -> bool {
+        let mut index = Index::default();
+        self.nodes.values().for_each(|node| index.add_node(node));
+        self.join_tokens.values().for_each(|token| index.add_join_token(token));
+        self.workloads.values().for_each(|workload| index.add_workload(workload));
+        let api_tokens = self.api_tokens.values().map(|token| (token.hash.clone(), token.id.clone()));
+        index.api_token_by_hash = api_tokens.collect();
+        let replies = self.replies.values().map(|stored| (stored.reply.revision, stored.request_id.clone()));
+        index.reply_by_age = replies.collect();
+        index == self.index
     }
 
     pub(super) fn encode_object(&self, key: &Key) -> Option<Vec<u8>> {

@@ -97,6 +97,11 @@ impl State {
         self.servers.get(&id)
     }
 
+    /// The id for the next server: higher than every id ever given, because an old one must not vote on an empty disk.
+    pub fn next_server_id(&self) -> ServerId {
+        self.cluster.as_ref().map_or(ServerId(1), |cluster| cluster.last_server_id.next())
+    }
+
     /// All nodes, by id.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Node> {
         self.nodes.values()
@@ -181,6 +186,11 @@ impl State {
     /// The workloads that have no placement and are not being deleted, by uid.
     pub fn unplaced(&self) -> impl Iterator<Item = &Workload> {
         self.index.unplaced.iter().filter_map(|uid| self.workloads.get(uid))
+    }
+
+    /// The workloads that expire and are not being deleted, the earliest first, with their end in ms since 1970.
+    pub fn by_expiry(&self) -> impl Iterator<Item = (u64, &Workload)> {
+        self.index.by_expiry.iter().filter_map(|(end_ms, uid)| self.workloads.get(uid).map(|w| (*end_ms, w)))
     }
 
     /// The audit, oldest first; the newest 10 000.

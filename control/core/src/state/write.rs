@@ -110,7 +110,7 @@ impl State {
     /// A few join tokens that ended so long ago that nobody retries with them.
     pub(crate) fn outdated_join_tokens(&self, at_ms: u64) -> Vec<TokenId> {
         let outdated = |end: u64| end.saturating_add(limits::JOIN_TOKEN_KEPT_MS) < at_ms;
-        let by_end = self.index.join_token_by_end.iter().take(limits::REPLIES_DROPPED_PER_ENTRY);
+        let by_end = self.index.join_token_by_end.iter().take(limits::JOIN_TOKENS_DROPPED_PER_ENTRY);
         by_end.take_while(|(end, _)| outdated(*end)).map(|(_, id)| id.clone()).collect()
     }
 
