@@ -135,7 +135,7 @@ apply_hello() {
 hello_runs() {
   within $PULL_UP_S hello_is_running || return
   CONTAINER=$(hello_facts)
-  detail "on $(hello | json_field nodeName), container $(printf %.12s "$CONTAINER")"
+  detail "on $(hello | json_field nodeName), container $(printf %.12s "${CONTAINER%% *}")"
 }
 
 hello_is_running() { hello | grep -q '"phase": *"Running"' && [ "$(hello_facts)" != " " ]; }

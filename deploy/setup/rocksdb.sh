@@ -9,6 +9,7 @@
 # usage: rocksdb.sh        prints the folder on stdout, progress on stderr
 # env:   CARA_CACHE        cache root (default: $XDG_CACHE_HOME/caravanserai or ~/.cache/caravanserai)
 #        CXX, AR, JOBS     compiler, archiver, parallel jobs (default: c++, ar, nproc)
+# exit:  0 the folder is on stdout; 3 this machine can't have it, cargo compiles RocksDB itself; else a failure
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -28,14 +29,9 @@ if [ "$(uname -s)" != Linux ]; then
   exit 3
 fi
 
-# The crate's own sources, wherever cargo unpacked them for this lock file.
-cargo fetch --locked --quiet
-manifest=$(cargo metadata --locked --format-version 1 2>/dev/null |
-  grep -o '"manifest_path":"[^"]*librocksdb-sys[^"]*"' | head -1 | cut -d'"' -f4)
-[ -n "$manifest" ] || { say "librocksdb-sys is not in Cargo.lock"; exit 1; }
-crate=$(dirname "$manifest")
-
-key=$(printf '%s\n' "$(basename "$crate")" "$("$CXX" --version | head -1)" "$(uname -m)" "${FLAGS[*]}" |
+version=$(grep -A1 '^name = "librocksdb-sys"' Cargo.lock | sed -n 's/^version = "\(.*\)"/\1/p')
+[ -n "$version" ] || { say "librocksdb-sys is not in Cargo.lock"; exit 1; }
+key=$(printf '%s\n' "librocksdb-sys-$version" "$("$CXX" --version | head -1)" "$(uname -m)" "${FLAGS[*]}" |
   sha256sum | cut -c1-16)
 cache=${CARA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/caravanserai}
 out=$cache/rocksdb-$key
@@ -49,9 +45,16 @@ if [ -f "$out/librocksdb.a" ]; then
   exit 0
 fi
 
+# The crate's own sources, wherever cargo unpacks them.
+cargo fetch --locked --quiet
+manifest=$(cargo metadata --locked --format-version 1 2>/dev/null |
+  grep -o '"manifest_path":"[^"]*librocksdb-sys[^"]*"' | head -1 | cut -d'"' -f4)
+[ -n "$manifest" ] || { say "cargo does not say where librocksdb-sys is"; exit 1; }
+crate=$(dirname "$manifest")
+
 work=$(mktemp -d "$cache/build.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-say "compiling $(basename "$crate") once for this machine, $BATCHES units on $JOBS cores (3 to 4 minutes on 2 idle cores) ..."
+say "compiling librocksdb-sys $version once for this machine, $BATCHES units on $JOBS cores (3 to 4 minutes on 2 idle cores) ..."
 
 # util/build_version.cc is a template; the crate ships the generated file beside it.
 mapfile -t sources < <(grep -v '^util/build_version.cc$' "$crate/rocksdb_lib_sources.txt" | sed "s|^|$crate/rocksdb/|")
