@@ -265,6 +265,6 @@ clean_up() {
 }
 
 # Containers, networks and volumes that carry this cluster's label.
-ours() { docker "$@" --filter "label=caravanserai.cluster=$CLUSTER"; }
+ours() { docker "$@" --filter "label=cara.cluster=$CLUSTER"; }
 
 main

@@ -8,15 +8,14 @@
 #
 # usage: rocksdb.sh        prints the folder on stdout, progress on stderr
 # env:   CARA_CACHE        cache root (default: $XDG_CACHE_HOME/caravanserai or ~/.cache/caravanserai)
-#        CXX, AR, JOBS     compiler, archiver, parallel jobs (default: c++, ar, nproc)
+#        CXX, AR, JOBS     compiler, archiver, parallel jobs (default: c++, ar, as cores and memory allow)
 # exit:  0 the folder is on stdout; 3 this machine can't have it, cargo compiles RocksDB itself; else a failure
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 CXX=${CXX:-c++}
 AR=${AR:-ar}
-JOBS=${JOBS:-$(nproc)}
-# Half of a batch's time is spent on headers, so few large ones: 8 cost 40 % less than 16, and 2 GB of memory per job.
+# Few large batches, since headers are read again in each: 8 cost a third less than 16, and take 2 GB of memory per job.
 BATCHES=8
 FLAGS=(-std=c++20 -O2 -g0 -fPIC -DNDEBUG -DHAVE_ALIGNED_NEW -DHAVE_UINT128_EXTENSION -DOS_LINUX
   -DROCKSDB_PLATFORM_POSIX -DROCKSDB_LIB_IO_POSIX -DROCKSDB_SCHED_GETCPU_PRESENT -DROCKSDB_AUXV_GETAUXVAL_PRESENT
@@ -27,6 +26,13 @@ say() { printf 'rocksdb: %s\n' "$*" >&2; }
 if [ "$(uname -s)" != Linux ]; then
   say "only Linux has the prebuilt library; cargo will compile RocksDB itself (slow)."
   exit 3
+fi
+
+# A job takes up to 2 GB: no more at a time than fit into memory.
+if [ -z "${JOBS:-}" ]; then
+  JOBS=$(nproc)
+  fits=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo 2>/dev/null || echo 0) / 1024 / 2500))
+  [ "$fits" -ge "$JOBS" ] || JOBS=$((fits > 0 ? fits : 1))
 fi
 
 version=$(grep -A1 '^name = "librocksdb-sys"' Cargo.lock | sed -n 's/^version = "\(.*\)"/\1/p')
