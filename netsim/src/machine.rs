@@ -1,0 +1,102 @@
+//! One simulated machine: what survives its processes, and what each process gets when it starts.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cara_env::{Engine, Env};
+
+use crate::clock::{Now, SimClock};
+use crate::disk::{Disk, OpenDisk};
+use crate::files::{FileStore, SimFiles};
+use crate::gate::Gate;
+use crate::link::Links;
+use crate::net::SimNet;
+use crate::rng::SimRng;
+
+/// What a process gets when its machine starts it.
+pub struct Boot {
+    /// The machine's name in the world's network.
+    pub name: String,
+    /// The seams.
+    pub env: Env,
+    /// The database, open.
+    pub engine: Arc<dyn Engine>,
+    /// 1 for the first start of this machine, then 2, ...
+    pub incarnation: u64,
+}
+
+/// How a process ended by itself.
+pub(crate) type Exit = Result<(), String>;
+
+/// The parts of the world that machines share.
+#[derive(Clone)]
+pub(crate) struct Ground {
+    pub(crate) seed: u64,
+    pub(crate) now: Now,
+    pub(crate) links: Arc<Links>,
+    pub(crate) connections: Arc<AtomicU64>,
+}
+
+/// A machine.
+pub(crate) struct Machine {
+    pub(crate) name: String,
+    ground: Ground,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) files: Arc<FileStore>,
+    pub(crate) wall_offset_ms: Arc<AtomicI64>,
+    /// Starts so far.
+    incarnations: AtomicU64,
+    /// The incarnation that may touch disk and files; 0 while no process runs.
+    pub(crate) alive: Arc<AtomicU64>,
+    pub(crate) exit: Arc<Mutex<Option<Exit>>>,
+    /// Restart this long after the process ended by itself, as a service manager does.
+    pub(crate) restart_after: Option<Duration>,
+}
+
+impl Machine {
+    pub(crate) fn new(name: &str, ground: Ground, restart_after: Option<Duration>) -> Self {
+        let stream = |what: &str| SimRng::new(ground.seed, &format!("{what}/{name}"));
+        Self {
+            name: name.to_owned(),
+            gate: Arc::new(Gate::new(stream("libraries"))),
+            disk: Arc::new(Disk::new(name, ground.now.clone(), stream("disk"))),
+            files: Arc::default(),
+            wall_offset_ms: Arc::default(),
+            incarnations: AtomicU64::new(0),
+            alive: Arc::default(),
+            exit: Arc::default(),
+            restart_after,
+            ground,
+        }
+    }
+
+    /// A process starts. Must be called in the machine's runtime.
+    pub(crate) fn boot(&self) -> Boot {
+        let incarnation = self.incarnations.fetch_add(1, Ordering::Relaxed) + 1;
+        self.alive.store(incarnation, Ordering::Relaxed);
+        self.gate.reset(self.ground.seed, &format!("libraries/{}/{incarnation}", self.name));
+        *self.exit.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let clock = Arc::new(SimClock::new(self.ground.now.clone(), self.wall_offset_ms.clone()));
+        let net = SimNet {
+            host: self.name.clone(),
+            links: self.ground.links.clone(),
+            clock: clock.clone(),
+            connections: self.ground.connections.clone(),
+        };
+        let env = Env {
+            clock: clock.clone(),
+            net: Arc::new(net),
+            rng: Arc::new(SimRng::new(self.ground.seed, &format!("host/{}/{incarnation}", self.name))),
+            files: Arc::new(SimFiles::new(&self.name, self.files.clone(), self.alive.clone())),
+        };
+        let engine = Arc::new(OpenDisk::new(self.disk.clone(), clock, self.alive.clone()));
+        Boot { name: self.name.clone(), env, engine, incarnation }
+    }
+
+    /// How the process ended by itself, if it did.
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        self.exit.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

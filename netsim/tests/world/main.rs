@@ -1,0 +1,12 @@
+//! The simulated world itself: does it repeat, does a freeze freeze, does a power loss lose the right things?
+
+#![allow(clippy::unwrap_used, missing_docs)] // Helpers of tests live outside of test functions here.
+
+mod clock;
+mod determinism;
+mod disk;
+mod freeze;
+mod network;
+mod ping;
+
+cara_netsim::override_libc!();
