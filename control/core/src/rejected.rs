@@ -185,6 +185,10 @@ rejections! {
     47 LastRootToken { token } Conflict "last-root-token"
         "{token} is the last root token that does not expire", "create another root token first";
 
+    /// It let a machine in: the record stays, so that it never lets in another.
+    48 TokenUsed { token, who } Conflict "join-token-used"
+        "the join token {token} has let in {who} already", "revoke that machine's certificate, or delete it";
+
     /// The certificate is revoked.
     50 CertificateRevoked { node } Denied "certificate-revoked"
         "the certificate of node {node} is revoked", "mint a reenroll token and enrol the machine again";

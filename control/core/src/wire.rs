@@ -110,6 +110,9 @@ macro_rules! wire_oneof {
         }
 
         impl $name {
+            /// The names of all variants, the one without data first.
+            pub const NAMES: &'static [&'static str] = &[stringify!($none), $(stringify!($variant),)+];
+
             /// The name of the variant, for logs, metrics and the audit.
             pub fn name(&self) -> &'static str {
                 match self {

@@ -21,8 +21,9 @@ pub struct Heard {
     pub nodes: BTreeMap<NodeId, Heartbeat>,
     /// The leader's wall clock in ms since 1970, for `expireAt` only; 0 = unknown, nothing expires.
     pub wall_ms: u64,
-    /// When this leader last proposed to set a node offline for silence; the brake counts from it.
-    pub last_offline_ms: Option<u64>,
+    /// When this leader last proposed to set a node offline while it suspected itself: note it when a decision with
+    /// `suspects_itself` has such a command. The brake's pace counts from it.
+    pub last_braked_ms: Option<u64>,
 }
 
 /// The last sign of life of a node.

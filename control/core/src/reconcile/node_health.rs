@@ -37,15 +37,15 @@ pub(super) fn decide(state: &State, heard: &Heard, settings: &Settings, now_ms: 
         }
     }
     due.sort_by(|a, b| (a.0, &a.1.id).cmp(&(b.0, &b.1.id))); // The longest silent first; ties by id.
-    let braked = !due.is_empty() && silent * 2 > online && silent >= settings.brake_nodes_min;
-    if braked {
+    let braked = silent * 2 > online && silent >= settings.brake_nodes_min;
+    let next_ms = heard.last_braked_ms.map_or(0, |last| last.saturating_add(settings.brake_interval_ms));
+    if !due.is_empty() && (braked || now_ms < next_ms) {
         decision.suspects_itself = true;
         decision.reasons.push(format!(
             "{silent} of {online} online nodes are silent: the fault may be this leader's own, so nodes go offline one \
              at a time, every {} ms",
             settings.brake_interval_ms
         ));
-        let next_ms = heard.last_offline_ms.map_or(0, |last| last.saturating_add(settings.brake_interval_ms));
         if now_ms < next_ms {
             wake(decision, next_ms);
             return;

@@ -1,0 +1,116 @@
+//! Bytes of old logs and old stores must stay readable: files under `tests/golden`, written once by `UPDATE_GOLDEN=1`
+//! and then only added to. A change of meaning of a tag makes these fail.
+
+use crate::world::*;
+use cara_core::codec::{decode_entry, encode_entry};
+use cara_core::command::*;
+use cara_core::model::*;
+use cara_core::*;
+use std::path::PathBuf;
+
+/// A history with every command in it.
+fn history() -> World {
+    let mut world = World::new();
+    let (a, b) = (world.node("a"), world.node("b"));
+    world.ok(mint(90, TokenPurpose::Server));
+    world.ok(PutServer { server: server(2), token_hash: Some(hash(90)) });
+    world.ok(RemoveServer { server: ServerId(2) });
+    world.ok(MintJoinToken { bound_name: Some("c".into()), ..mint(91, TokenPurpose::Node) });
+    world.ok(RevokeJoinToken { id: "jt91".into() });
+    let old = world.open_command(&a);
+    world.ok(RenewCertificate {
+        node: a.clone(),
+        presented: old.fingerprint.clone(),
+        expect_fingerprint: old.fingerprint,
+        certificate: certificate(92),
+    });
+    world.ok(RevokeCertificate { node: b.clone() });
+    let epoch = world.epoch(&a);
+    let to = |to| TransitionNode { node: a.clone(), epoch, to, reason: "test".into() };
+    world.ok(to(Connection::Offline));
+    world.ok(to(Connection::Online));
+    world.ok(CheckpointSeen { seen: vec![Seen { node: a.clone(), epoch, last_seen_ms: 2_000_000 }] });
+    world.ok(Cordon { node: a.clone(), reason: "disk".into() });
+    world.ok(Uncordon { node: a.clone(), reason: String::new() });
+    world.ok(SetLabels { node: a.clone(), labels: labels(&[("site", "x")]), expect_revision: None });
+    world.ok(SetAccepts { node: a.clone(), app: true, database: false, build: true });
+    world.ok(ApplyNode { node: "nd_d".into(), name: "d".into(), unschedulable: Some(true), ..Default::default() });
+    world.ok(DeleteNode { node: "nd_d".into() });
+    let mut create = world.app_command("web", "nginx");
+    create.spec.volumes = vec![VolumeSpec { name: "cache".into(), kind: VolumeKind::Ephemeral }];
+    create.spec.services[0].volume_mounts = vec![VolumeMount { name: "cache".into(), mount_path: "/c".into() }];
+    create.spec.services[0].health_check = Some(HealthCheck { probe: Probe::Tcp, port: 80, ..Default::default() });
+    create.spec.services[0].ports = vec![Port { container_port: 80, host_port: Some(80), ..Default::default() }];
+    let web = world.workload_answer(create).uid;
+    world.ok(RevokePlacement { uid: web.clone(), expect_generation: Generation(1), reason: "test".into() });
+    world.ok(PlaceWorkload { uid: web, expect_generation: Generation(1) });
+    let report = world.report(&a, "web", Phase::Running);
+    world.ok(report);
+    let gone = world.app("gone", "nginx").uid;
+    world.ok(DeleteWorkload { uid: gone, force: true, expect_revision: None });
+    world.ok(PutApiToken { token: api_token("ci", Ability::Write) });
+    world.ok(RevokeApiToken { id: "ci".into(), forget: false });
+    world.ok(SetFeatureLevel { level: 2 });
+    let kept = Entry { request_id: "r1".into(), ..world.entry(Cordon { node: a.clone(), reason: String::new() }) };
+    world.apply(kept).reply.unwrap();
+    world.ok(CloseSession { node: a, epoch, reason: "end".into() });
+    world.ok(Incarnate { incarnation: 2 });
+    world
+}
+
+/// Length and bytes, one after the other.
+fn pack(parts: &[Vec<u8>]) -> Vec<u8> {
+    parts.iter().flat_map(|part| (part.len() as u32).to_le_bytes().into_iter().chain(part.iter().copied())).collect()
+}
+
+fn unpack(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut parts = Vec::new();
+    while let Some((length, rest)) = bytes.split_first_chunk::<4>() {
+        let (part, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
+        parts.push(part.to_vec());
+        bytes = rest;
+    }
+    parts
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test reads its own golden files; the crate reads none")]
+fn golden(name: &str, fresh: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var("UPDATE_GOLDEN").is_ok() {
+        std::fs::write(&path, pack(fresh)).unwrap();
+    }
+    unpack(&std::fs::read(&path).expect("no golden file; write it once with UPDATE_GOLDEN=1"))
+}
+
+#[test]
+fn the_history_has_every_command() {
+    let world = history();
+    let mut names: Vec<_> = world.log.iter().map(|(_, entry)| entry.command.name()).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), Command::NAMES.len() - 1, "all but Unknown: {names:?}");
+}
+
+#[test]
+fn an_old_log_gives_the_same_state() {
+    let world = history();
+    let fresh: Vec<Vec<u8>> = world.log.iter().map(|(_, entry)| encode_entry(entry).unwrap()).collect();
+    let mut state = State::default();
+    for (at, bytes) in golden("log-v1.bin", &fresh).iter().enumerate() {
+        let entry = decode_entry(bytes).unwrap();
+        let name = entry.command.name();
+        let applied = state.apply_entry(at as u64 + 1, entry);
+        assert!(applied.reply.is_ok(), "entry {at} ({name}) of the old log is refused now: {:?}", applied.reply);
+    }
+    let old = State::load(pairs(golden("state-v1.bin", &flat(&world.state)))).unwrap();
+    assert_eq!(old, state, "the old log and the old store disagree");
+    assert!(invariant::check(&old).is_empty());
+}
+
+fn flat(state: &State) -> Vec<Vec<u8>> {
+    state.dump().into_iter().flat_map(|(key, value)| [key, value]).collect()
+}
+
+fn pairs(parts: Vec<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    parts.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+}

@@ -1,0 +1,18 @@
+//! The domain's tests: stories by noun, properties over random commands, and bytes that must stay readable.
+
+#![allow(clippy::unwrap_used, reason = "a test may end by a panic")]
+
+mod world;
+
+mod codec;
+mod entries;
+mod golden;
+mod names;
+mod nodes;
+mod placement;
+mod properties;
+mod reconcile;
+mod sessions;
+mod spec;
+mod tokens;
+mod workloads;

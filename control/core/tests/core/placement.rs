@@ -1,0 +1,138 @@
+//! Placement: who gets what, and why not.
+
+use crate::world::*;
+use cara_core::command::*;
+use cara_core::model::*;
+use cara_core::*;
+
+#[test]
+fn a_hundred_creates_spread_within_one() {
+    let mut world = World::new();
+    let nodes: Vec<NodeId> = (0..7).map(|n| world.node(&format!("n{n}"))).collect();
+    for n in 0..100 {
+        world.app(&format!("app-{n}"), "nginx");
+    }
+    let counts: Vec<usize> = nodes.iter().map(|node| world.state.placed_count(node)).collect();
+    assert_eq!(counts.iter().sum::<usize>(), 100);
+    assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1, "{counts:?}");
+}
+
+#[test]
+fn ties_go_to_the_lowest_id() {
+    let mut world = World::new();
+    let first = world.node("z");
+    world.node("a");
+    assert_eq!(world.app("web", "nginx").placement.unwrap().node, first);
+}
+
+#[test]
+fn each_rejected_node_says_why() {
+    let mut world = World::new();
+    world.enrolled("never");
+    let offline = world.node("offline");
+    world.ok(CloseSession { node: offline.clone(), epoch: world.epoch(&offline), reason: String::new() });
+    let cordoned = world.node("cordoned");
+    world.ok(Cordon { node: cordoned, reason: String::new() });
+    let picky = world.node("picky");
+    world.ok(SetAccepts { node: picky, app: false, database: true, build: false });
+    world.node("bare");
+    let mut create = world.app_command("web", "nginx");
+    create.spec.selector = labels(&[("site", "hall-b")]);
+    let answer = world.workload_answer(create);
+    assert_eq!(answer.placement, None);
+    let reasons: Vec<&str> = answer.rejections.iter().map(|r| r.reason.as_str()).collect();
+    assert_eq!(
+        reasons,
+        ["has not connected yet", "offline", "cordoned", "does not accept kind App", "lacks label site=hall-b"]
+    );
+}
+
+#[test]
+fn a_host_port_is_given_once_a_node() {
+    let mut world = World::new();
+    let published = |world: &mut World, name: &str, port: u32| {
+        let mut create = world.app_command(name, "nginx");
+        create.spec.services[0].ports = vec![Port { container_port: 80, host_port: Some(port), ..Default::default() }];
+        create
+    };
+    let (a, b) = (world.node("a"), world.node("b"));
+    let one = published(&mut world, "one", 8080);
+    let two = published(&mut world, "two", 8080);
+    let three = published(&mut world, "three", 8080);
+    assert_eq!(world.workload_answer(one).placement.unwrap().node, a);
+    assert_eq!(world.workload_answer(two).placement.unwrap().node, b);
+    let answer = world.workload_answer(three);
+    assert_eq!(answer.rejections[0].reason, "host port 8080 is taken by one");
+    let other = published(&mut world, "four", 9090);
+    assert_eq!(world.workload_answer(other).placement.unwrap().node, a);
+    let clash = published(&mut world, "four", 8080);
+    assert_eq!(world.refused(clash), "host-port-taken");
+}
+
+#[test]
+fn an_explicit_node_is_checked_and_kept() {
+    let mut world = World::new();
+    let (a, b) = (world.node("a"), world.node("b"));
+    let on = |world: &mut World, name: &str, node: &str| ApplyWorkload {
+        node: Some(node.into()),
+        ..world.app_command(name, "nginx")
+    };
+    let unknown = on(&mut world, "web", "nd_z");
+    assert_eq!(world.refused(unknown), "unknown-node");
+    let create = on(&mut world, "web", b.as_str());
+    let placement = world.workload_answer(create).placement.unwrap();
+    assert_eq!((placement.node, placement.auto_placed), (b.clone(), false));
+    let elsewhere = on(&mut world, "web", a.as_str());
+    assert_eq!(world.refused(elsewhere), "placement-fixed");
+    world.ok(Cordon { node: a.clone(), reason: String::new() });
+    let cordoned = on(&mut world, "other", a.as_str());
+    assert_eq!(world.refused(cordoned), "node-not-eligible");
+}
+
+#[test]
+fn a_placement_command_assumes_a_generation() {
+    let mut world = World::new();
+    let uid = world.app("web", "nginx").uid;
+    world.node("a");
+    let place = PlaceWorkload { uid: uid.clone(), expect_generation: Generation(0) };
+    assert_eq!(world.events(place.clone()), ["WorkloadPlaced"]);
+    assert_eq!(world.refused(place), "stale-generation");
+    let again = PlaceWorkload { uid, expect_generation: Generation(1) };
+    assert_eq!(world.refused(again), "placement-fixed");
+    let nobody = PlaceWorkload { uid: "w_z".into(), expect_generation: Generation(0) };
+    assert_eq!(world.refused(nobody), "unknown-workload");
+}
+
+#[test]
+fn a_stateless_placement_can_be_revoked_and_a_stateful_claim_cannot() {
+    let mut world = World::new();
+    let (a, b) = (world.node("a"), world.node("b"));
+    let uid = world.app("web", "nginx").uid;
+    world.ok(Cordon { node: a.clone(), reason: String::new() });
+    let revoke = |uid: &WorkloadUid, generation| RevokePlacement {
+        uid: uid.clone(),
+        expect_generation: Generation(generation),
+        reason: "node lost".into(),
+    };
+    assert_eq!(world.refused(revoke(&uid, 9)), "stale-generation");
+    assert_eq!(world.events(revoke(&uid, 1)), ["WorkloadUnplaced"]);
+    assert_eq!(world.refused(revoke(&uid, 1)), "not-placed");
+    let placed = world.workload_answer(PlaceWorkload { uid, expect_generation: Generation(1) }).placement.unwrap();
+    assert_eq!((placed.node, placed.generation), (b, Generation(2)));
+    let mut stateful = world.app_command("store", "postgres");
+    stateful.spec.volumes = vec![VolumeSpec { name: "pg".into(), kind: VolumeKind::Managed }];
+    let uid = world.workload_answer(stateful).uid;
+    assert_eq!(world.refused(revoke(&uid, 1)), "stateful-claim");
+}
+
+#[test]
+fn cordon_moves_nothing_and_takes_nothing_new() {
+    let mut world = World::new();
+    let a = world.node("a");
+    world.app("web", "nginx");
+    world.ok(Cordon { node: a.clone(), reason: String::new() });
+    assert_eq!(world.state.placed_count(&a), 1);
+    assert_eq!(world.app("late", "nginx").placement, None);
+    let update = world.app("web", "nginx:2").placement.unwrap();
+    assert_eq!((update.node, update.generation), (a, Generation(2)), "an update goes to where it runs");
+}
