@@ -5,6 +5,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ["proto/agent.proto", "proto/cluster.proto", "proto/node.proto", "proto/raft.proto", "proto/workload.proto"];
     println!("cargo:rerun-if-changed=proto");
     let descriptors = protox::compile(files, ["proto"])?;
-    tonic_prost_build::configure().bytes(".cara.raft").compile_fds(descriptors)?;
+    tonic_prost_build::configure().bytes(".cara.raft").btree_map(".").compile_fds(descriptors)?;
     Ok(())
 }

@@ -83,8 +83,10 @@ pub struct NodeStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Accepts {
-    /// Apps, databases and projects.
+    /// Apps and projects.
     pub app: bool,
+    /// Databases.
+    pub database: bool,
     /// Image builds.
     pub build: bool,
 }

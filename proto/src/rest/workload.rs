@@ -192,9 +192,9 @@ pub struct WorkloadStatus {
     /// One sentence for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The agent runs this revision of the spec.
+    /// The generation that the agent reports on.
     #[serde(default)]
-    pub observed_revision: u64,
+    pub observed_generation: u64,
     /// One per service.
     #[serde(default)]
     pub containers: Vec<ContainerView>,

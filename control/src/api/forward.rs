@@ -1,0 +1,128 @@
+//! Handing an API request to the leader, as it came.
+//!
+//! The leader runs it through the same router with the caller's own credential and answers in parts, so that a log that
+//! is being followed streams through.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use cara_env::Env;
+use cara_proto::cluster::{Header, HttpPart, HttpRequest, cluster_client::ClusterClient};
+use cara_transport::Tls;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use tokio_stream::StreamExt;
+use tonic::transport::Channel;
+
+use crate::error::{ApiError, chain};
+
+/// One attempt to connect to the leader.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// Headers that travel with a forwarded request. Everything else is about the connection it came on.
+const CARRIED: [&str; 7] =
+    ["authorization", "content-type", "accept", "idempotency-key", "if-match", "x-request-id", "user-agent"];
+
+/// Open connections to other servers.
+pub struct Forwarder {
+    env: Env,
+    tls: Tls,
+    /// At most one per server; a cluster has at most 16.
+    channels: Mutex<BTreeMap<String, Channel>>,
+}
+
+impl Forwarder {
+    /// With no connection open.
+    pub fn new(env: &Env, tls: &Tls) -> Self {
+        Self { env: env.clone(), tls: tls.clone(), channels: Mutex::default() }
+    }
+
+    async fn channel(&self, address: &str) -> Result<Channel, ApiError> {
+        let known = self.channels.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get(address).cloned();
+        if let Some(channel) = known {
+            return Ok(channel);
+        }
+        let channel = cara_transport::connect(&self.env, address, self.tls.client(), CONNECT)
+            .await
+            .map_err(|error| ApiError::NoQuorum(format!("the leader can't be reached: {}", chain(&error))))?;
+        let mut channels = self.channels.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        channels.insert(address.to_owned(), channel.clone());
+        Ok(channel)
+    }
+
+    fn forget(&self, address: &str) {
+        self.channels.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(address);
+    }
+
+    /// Sends the request to the server at `address` and returns its answer.
+    ///
+    /// # Errors
+    /// When that server can't be reached, or its answer breaks off before it began: for a change the outcome is then
+    /// unknown.
+    pub async fn send(
+        &self,
+        address: &str,
+        request: HttpRequest,
+        limit: Duration,
+    ) -> Result<Response<Body>, ApiError> {
+        let channel = self.channel(address).await?;
+        let mut client = ClusterClient::new(channel);
+        let work = async {
+            let mut parts = client.forward(request).await?.into_inner();
+            let first = parts.message().await?;
+            Ok::<_, tonic::Status>((first, parts))
+        };
+        let (first, parts) = match cara_env::timeout(&*self.env.clock, limit, work).await {
+            Ok(Ok((Some(first), parts))) => (first, parts),
+            Ok(Err(status)) if status.code() == tonic::Code::FailedPrecondition => {
+                return Err(ApiError::NotLeader { leader: None });
+            }
+            _ => {
+                self.forget(address);
+                return Err(ApiError::Unconfirmed);
+            }
+        };
+        let body = parts.map(|part| part.map(|part| Bytes::from(part.data)));
+        let first_data = tokio_stream::once(Ok::<_, tonic::Status>(Bytes::from(first.data)));
+        let mut response = Response::new(Body::from_stream(first_data.chain(body)));
+        *response.status_mut() =
+            u16::try_from(first.status).ok().and_then(|s| StatusCode::from_u16(s).ok()).unwrap_or(StatusCode::BAD_GATEWAY);
+        put_headers(response.headers_mut(), first.headers);
+        Ok(response)
+    }
+}
+
+/// The headers that are handed on.
+pub fn carried(headers: &HeaderMap) -> Vec<Header> {
+    let carry = |name: &&str| {
+        headers.get(*name).map(|value| Header { name: (*name).to_owned(), value: value.as_bytes().to_vec() })
+    };
+    CARRIED.iter().filter_map(carry).collect()
+}
+
+/// Adds headers that came over the wire; those that aren't valid are left out.
+pub fn put_headers(into: &mut HeaderMap, headers: Vec<Header>) {
+    for header in headers {
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(header.name.as_bytes()), HeaderValue::from_bytes(&header.value))
+        {
+            into.insert(name, value);
+        }
+    }
+}
+
+/// An answer in parts: status and headers first, then the body as it comes.
+pub fn parts_of(response: Response<Body>) -> impl tokio_stream::Stream<Item = Result<HttpPart, tonic::Status>> {
+    let headers = response
+        .headers()
+        .iter()
+        .map(|(name, value)| Header { name: name.as_str().to_owned(), value: value.as_bytes().to_vec() })
+        .collect();
+    let first = HttpPart { status: u32::from(response.status().as_u16()), headers, data: Vec::new() };
+    let body = response.into_body().into_data_stream().map(|data| match data {
+        Ok(data) => Ok(HttpPart { data: data.to_vec(), ..HttpPart::default() }),
+        Err(error) => Err(tonic::Status::aborted(error.to_string())),
+    });
+    tokio_stream::once(Ok(first)).chain(body)
+}

@@ -1,0 +1,89 @@
+//! Servers: one that joins, and requests that others hand to the leader.
+
+use axum::Router;
+use cara_core::command::PutServer;
+use cara_core::model::Server;
+use cara_core::{Answer, Command, Rejected, ServerId};
+use cara_proto::cluster::cluster_server::Cluster;
+use cara_proto::cluster::{HttpPart, HttpRequest, JoinRequest, JoinResponse};
+use cara_transport::{JoinToken, Role};
+use futures_util::stream::BoxStream;
+use tonic::{Request, Response, Status};
+
+use super::{check_leads, server_peer};
+use crate::api::rest::run_forwarded;
+use crate::api::{SharedApi, forward};
+use crate::error::ApiError;
+use crate::identity::from_hex;
+use crate::setup::{hosts_of, record};
+
+/// Serves `cara.cluster.Cluster`.
+pub struct ClusterService {
+    api: SharedApi,
+    rest: Router,
+}
+
+impl ClusterService {
+    /// Over the API and its REST routes.
+    pub fn new(api: SharedApi, rest: Router) -> Self {
+        Self { api, rest }
+    }
+
+    async fn admit(&self, request: JoinRequest) -> Result<JoinResponse, ApiError> {
+        let api = &self.api;
+        api.barrier().await?;
+        let id = api.read_local(|state| state.next_server_id().0); // Never given twice, also after a removal.
+        let ca = crate::server::open_ca(api)?;
+        let hosts = hosts_of(&[&request.address, "localhost", "127.0.0.1"]);
+        let issued = ca
+            .issue(&api.env, &Role::Server(id), &request.csr, &hosts)
+            .map_err(|error| ApiError::invalid(crate::error::chain(&error)))?;
+        let command = PutServer {
+            server: Server {
+                id: ServerId(id),
+                name: request.name,
+                address: request.address,
+                certificate: record(&issued),
+                ..Server::default()
+            },
+            token_hash: Some(JoinToken::hash(&request.token)),
+        };
+        let reply = api.propose("join-token", "", Command::PutServer(command)).await?;
+        let Answer::Server(server) = reply.answer else {
+            return Err(ApiError::Internal("the answer to PutServer names no server".into()));
+        };
+        Ok(JoinResponse {
+            server_id: server.server.0,
+            cluster_id: api.identity.cluster_id.clone(),
+            certificate_pem: server.certificate.pem,
+            ca_pem: api.identity.ca_pem.clone(),
+            sealing_key: from_hex(&api.identity.sealing_key).unwrap_or_default(),
+            servers: api.server_addresses(),
+        })
+    }
+}
+
+#[tonic::async_trait]
+impl Cluster for ClusterService {
+    async fn join(&self, request: Request<JoinRequest>) -> Result<Response<JoinResponse>, Status> {
+        check_leads(&self.api)?;
+        let request = request.into_inner();
+        // Two that join at once may be given the same id; the state machine lets only one have it.
+        for _ in 0..3 {
+            match self.admit(request.clone()).await {
+                Err(ApiError::Rejected(Rejected::ServerTaken { what, .. })) if what == "id" => {}
+                Ok(answer) => return Ok(Response::new(answer)),
+                Err(error) => return Err(error.to_status()),
+            }
+        }
+        Err(ApiError::Busy("several servers are joining at once".into()).to_status())
+    }
+
+    type ForwardStream = BoxStream<'static, Result<HttpPart, Status>>;
+
+    async fn forward(&self, request: Request<HttpRequest>) -> Result<Response<Self::ForwardStream>, Status> {
+        server_peer(&self.api, &request)?;
+        let answer = run_forwarded(self.rest.clone(), request.into_inner()).await;
+        Ok(Response::new(Box::pin(forward::parts_of(answer))))
+    }
+}

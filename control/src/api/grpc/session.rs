@@ -1,0 +1,229 @@
+//! One agent's session on the leader, from hello to goodbye.
+//!
+//! ```text
+//! hello -> OpenSession in the log (epoch) -> welcome -> loop { heartbeat -> ack | report -> log | desired -> agent }
+//!       -> CloseSession in the log, if the epoch is still the node's
+//! ```
+//! Heartbeats never wait for the log: reports are proposed by a task of their own, which holds only the newest one.
+//!
+//! Invariant: a desired set is sent only while this server leads; its fence carries the term, so an agent that has
+//! heard a newer leader refuses it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cara_core::command::{CloseSession, OpenSession, ReportStatus};
+use cara_core::{Answer, Command, Epoch, NodeId, ServerId, WorkloadUid, desired_set};
+use cara_proto::agent::agent_frame::Frame as From;
+use cara_proto::agent::server_frame::Frame as To;
+use cara_proto::agent::{AgentFrame, Desired, Fence, Goodbye, Heartbeat, HeartbeatAck, Report, ServerFrame, Welcome};
+use futures_util::stream::BoxStream;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Status, Streaming};
+
+use crate::api::{Api, SharedApi};
+use crate::error::ApiError;
+use crate::sessions::Order;
+use crate::wire;
+
+/// Frames that wait for a slow agent; desired sets are whole, so the newest would do.
+const FRAMES: usize = 16;
+/// Orders that wait for a session.
+const ORDERS: usize = 16;
+/// A peer that has opened a stream says hello at once.
+const HELLO: Duration = Duration::from_secs(10);
+/// Pause before a report that could not be recorded is proposed again.
+const REPORT_RETRY: Duration = Duration::from_millis(500);
+
+/// Opens the session; the returned stream is what the agent hears.
+pub async fn open(
+    api: &SharedApi,
+    node: NodeId,
+    fingerprint: String,
+    mut frames: Streaming<AgentFrame>,
+) -> Result<BoxStream<'static, Result<ServerFrame, Status>>, ApiError> {
+    let first = cara_env::timeout(&*api.env.clock, HELLO, frames.message()).await;
+    let Ok(Ok(Some(AgentFrame { frame: Some(From::Hello(hello)) }))) = first else {
+        return Err(ApiError::invalid("a session begins with hello"));
+    };
+    if hello.node_id != node.as_str() {
+        return Err(ApiError::invalid(format!("hello names node {}, the certificate is of {node}", hello.node_id)));
+    }
+    let command = OpenSession {
+        node: node.clone(),
+        fingerprint,
+        server: ServerId(api.identity.server_id),
+        facts: hello.facts.as_ref().map(wire::facts).unwrap_or_default(),
+        address: String::new(),
+    };
+    let reply = api.propose(&format!("node:{node}"), "", Command::OpenSession(command)).await?;
+    let Answer::SessionOpened(opened) = reply.answer else {
+        return Err(ApiError::Internal("the answer to OpenSession has no epoch".into()));
+    };
+    let epoch = opened.epoch.0;
+    let (to_agent, answer) = mpsc::channel(FRAMES);
+    let (orders_in, orders) = mpsc::channel(ORDERS);
+    let desired = Arc::new(Notify::new());
+    desired.notify_one(); // The first desired set goes out at once.
+    api.sessions.open(&node, epoch, orders_in, desired.clone(), api.mono_ms());
+    if !api.leads() {
+        // Leadership went between the entry and here, and `end_all` may have missed us.
+        api.sessions.close(&node, epoch);
+        return Err(ApiError::NotLeader { leader: api.leader_elsewhere() });
+    }
+    let (reports_in, reports) = watch::channel(None);
+    let session = Session { api: api.clone(), node, epoch, to_agent, reports: reports_in };
+    drop(cara_env::spawn(report(api.clone(), session.node.clone(), epoch, reports)));
+    drop(cara_env::spawn(session.run(frames, orders, desired)));
+    Ok(Box::pin(ReceiverStream::new(answer)))
+}
+
+struct Session {
+    api: SharedApi,
+    node: NodeId,
+    epoch: u64,
+    to_agent: mpsc::Sender<Result<ServerFrame, Status>>,
+    reports: watch::Sender<Option<Report>>,
+}
+
+impl Session {
+    async fn run(self, frames: Streaming<AgentFrame>, orders: mpsc::Receiver<Order>, desired: Arc<Notify>) {
+        let reason = self.talk(frames, orders, desired).await;
+        let Self { api, node, epoch, .. } = self;
+        api.sessions.close(&node, epoch);
+        tracing::info!(%node, epoch, reason, "agent session ended");
+        if api.leads() {
+            let command = CloseSession { node: node.clone(), epoch: Epoch(epoch), reason: reason.into() };
+            // If this doesn't get into the log, the node's silence will.
+            drop(api.propose("leader", "", Command::CloseSession(command)).await);
+        }
+    }
+
+    /// Returns why the session ended.
+    async fn talk(
+        &self,
+        mut frames: Streaming<AgentFrame>,
+        mut orders: mpsc::Receiver<Order>,
+        desired: Arc<Notify>,
+    ) -> &'static str {
+        tracing::info!(node = %self.node, epoch = self.epoch, "agent session opened");
+        let interval = self.api.config.agent_heartbeat;
+        let welcome = Welcome {
+            epoch: self.epoch,
+            heartbeat_interval_ms: millis(interval),
+            servers: self.api.server_addresses(),
+        };
+        if !self.send(To::Welcome(welcome)).await {
+            return "the agent went away";
+        }
+        let mut shutdown = self.api.shutdown.clone();
+        loop {
+            tokio::select! {
+                biased;
+                frame = frames.message() => match frame {
+                    Ok(Some(AgentFrame { frame })) => if !self.take(frame).await { return "the agent went away" },
+                    Ok(None) => return "the agent closed it",
+                    Err(_) => return "the connection broke",
+                },
+                order = orders.recv() => match order {
+                    Some(Order::Logs(request)) => drop(self.send(To::Logs(request)).await),
+                    Some(Order::End(goodbye)) => return self.end(goodbye).await,
+                    None => return "the server gave it up",
+                },
+                _ = async { shutdown.wait_for(|stop| *stop).await.map(drop) } => {
+                    let code = "shutdown".to_owned();
+                    self.end(Goodbye { code, message: "the server is stopping".into(), leader: String::new() }).await;
+                    return "the server is stopping";
+                }
+                () = desired.notified() => if !self.send_desired().await { return "the agent went away" },
+            }
+        }
+    }
+
+    async fn take(&self, frame: Option<From>) -> bool {
+        match frame {
+            Some(From::Heartbeat(Heartbeat { sequence })) => {
+                self.api.sessions.heard(&self.node, self.epoch, self.api.mono_ms());
+                self.api.metrics.heard();
+                let interval_ms = millis(self.api.config.agent_heartbeat);
+                self.send(To::Ack(HeartbeatAck { sequence, interval_ms, servers: self.api.server_addresses() })).await
+            }
+            Some(From::Report(report)) => {
+                self.reports.send_replace(Some(report));
+                true
+            }
+            Some(From::Hello(_)) | None => true, // Of a newer version; what we don't know we pass over.
+        }
+    }
+
+    async fn send(&self, frame: To) -> bool {
+        // An agent that reads nothing for a heartbeat timeout is gone, whatever TCP says.
+        let limit = self.api.config.agent_timeout();
+        let sending = self.to_agent.send(Ok(ServerFrame { frame: Some(frame) }));
+        matches!(cara_env::timeout(&*self.api.env.clock, limit, sending).await, Ok(Ok(())))
+    }
+
+    async fn send_desired(&self) -> bool {
+        let term = *self.api.leading.borrow();
+        if term == 0 {
+            return true; // `end_all` is on its way.
+        }
+        let desired = self.api.raft.with_state(|machine| Desired {
+            fence: Some(Fence {
+                incarnation: machine.state().incarnation(),
+                term,
+                revision: machine.applied(),
+            }),
+            assignments: desired_set(machine.state(), &self.node).iter().map(wire::assignment).collect(),
+        });
+        self.send(To::Desired(desired)).await
+    }
+
+    async fn end(&self, goodbye: Goodbye) -> &'static str {
+        let reason = match goodbye.code.as_str() {
+            "replaced" => "a newer session replaced it",
+            "not_leader" => "this server leads no more",
+            "deleted" => "the node was deleted",
+            "revoked" => "the node's certificate was revoked",
+            _ => "the server ended it",
+        };
+        self.send(To::Goodbye(goodbye)).await;
+        reason
+    }
+}
+
+/// Records reports, the newest only, until the session ends.
+async fn report(api: SharedApi, node: NodeId, epoch: u64, mut reports: watch::Receiver<Option<Report>>) {
+    while reports.changed().await.is_ok() {
+        loop {
+            let Some(report) = reports.borrow_and_update().clone() else { break };
+            let command = Command::ReportStatus(ReportStatus {
+                node: node.clone(),
+                epoch: Epoch(epoch),
+                statuses: report.statuses.into_iter().map(wire::status_report).collect(),
+                removed: report.removed.into_iter().map(WorkloadUid::new).collect(),
+            });
+            match api.propose(&format!("node:{node}"), "", command).await {
+                Ok(_) => break,
+                Err(ApiError::Rejected(rejected)) => {
+                    tracing::warn!(%node, epoch, %rejected, "a report was refused");
+                    break;
+                }
+                Err(ApiError::NotLeader { .. }) => return,
+                Err(_) => api.env.clock.sleep(REPORT_RETRY).await,
+            }
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Api {
+    /// This server's monotonic clock in ms.
+    pub fn mono_ms(&self) -> u64 {
+        millis(self.env.clock.monotonic())
+    }
+}

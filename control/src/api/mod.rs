@@ -1,0 +1,165 @@
+//! What can be asked of the cluster, without transport words: authorise, read on one revision, propose.
+//!
+//! ```text
+//! rest/<noun>, grpc/<service>  ->  from_wire  ->  Api  ->  propose(Entry)  ->  committed  ->  State::apply
+//! ```
+//! Any server has an `Api`; only the leader's accepts proposals and linearizable reads. A follower's REST layer hands
+//! the request to the leader as it came, credential included (`forward`), so authorisation is decided in one place.
+
+pub mod auth;
+pub mod forward;
+pub mod grpc;
+pub mod rest;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cara_core::{Command, Entry, Reply, State, codec};
+use cara_env::Env;
+use cara_transport::Tls;
+use raft_store::RaftHandle;
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::error::ApiError;
+use crate::identity::ServerIdentity;
+use crate::machine::Machine;
+use crate::metrics::Metrics;
+use crate::sessions::Sessions;
+
+/// Everything that a request may need. One per server, shared.
+pub struct Api {
+    /// The seams.
+    pub env: Env,
+    /// Settings.
+    pub config: Config,
+    /// Who this server is.
+    pub identity: ServerIdentity,
+    /// Its certificates.
+    pub tls: Tls,
+    /// Replication, with the state behind it.
+    pub raft: RaftHandle<Machine>,
+    /// Agent sessions; filled on the leader only.
+    pub sessions: Sessions,
+    /// The term in which this server has proven its leadership and applied all before it; 0 = it leads nothing.
+    pub leading: watch::Receiver<u64>,
+    /// Revision of the last event, for watchers.
+    pub changed: watch::Receiver<u64>,
+    /// Turns true when the server stops.
+    pub shutdown: watch::Receiver<bool>,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Connections to other servers, for forwarding.
+    pub forwarder: forward::Forwarder,
+}
+
+impl Api {
+    /// Replicates a command and returns its answer once it is applied here.
+    ///
+    /// # Errors
+    /// [`ApiError::Rejected`] when the state machine refused; [`ApiError::Unconfirmed`] when the outcome is unknown.
+    pub async fn propose(&self, actor: &str, request_id: &str, command: Command) -> Result<Reply, ApiError> {
+        let incarnation = self.read_local(|state| state.incarnation());
+        let entry = Entry {
+            incarnation,
+            at_ms: self.env.clock.wall_ms(),
+            request_id: request_id.to_owned(),
+            actor: actor.to_owned(),
+            command,
+        };
+        let bytes = codec::encode_entry(&entry).map_err(|error| ApiError::Bad {
+            status: http::StatusCode::PAYLOAD_TOO_LARGE,
+            code: "entry-too-large",
+            detail: error.to_string(),
+            hint: "make it smaller, or split it",
+        })?;
+        let started = self.env.clock.monotonic();
+        let limit = self.config.request_deadline;
+        let proposed = cara_env::timeout(&*self.env.clock, limit, self.raft.propose(bytes)).await;
+        let proposed = proposed.unwrap_or(Err(raft_store::ProposeError::Unconfirmed))?;
+        self.metrics.proposed(self.env.clock.monotonic() - started);
+        let reply = codec::decode_outcome(&proposed.reply).map_err(|error| ApiError::Internal(error.to_string()))?;
+        Ok(reply?)
+    }
+
+    /// Confirms with a majority that this server leads, and waits until it has applied all that was acknowledged
+    /// before: what is read afterwards is linearizable.
+    pub async fn barrier(&self) -> Result<u64, ApiError> {
+        let limit = self.config.request_deadline;
+        match cara_env::timeout(&*self.env.clock, limit, self.raft.read_barrier()).await {
+            Ok(index) => Ok(index?),
+            Err(_) => Err(ApiError::NoQuorum(format!("no majority answered within {limit:?}"))),
+        }
+    }
+
+    /// Looks at this server's state as it is, which on a follower may be behind.
+    pub fn read_local<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        self.raft.with_state(|machine| look(machine.state()))
+    }
+
+    /// The leader's address, when there is one and it isn't this server.
+    pub fn leader_elsewhere(&self) -> Option<String> {
+        let status = self.raft.status();
+        status.leader.filter(|(id, _)| *id != self.identity.server_id).map(|(_, address)| address)
+    }
+
+    /// Is this the leader, ready to answer?
+    pub fn leads(&self) -> bool {
+        *self.leading.borrow() > 0
+    }
+
+    /// Waits until this server leads or knows who does, at most `limit`.
+    ///
+    /// # Errors
+    /// [`ApiError::NoQuorum`] when there is no leader by then.
+    pub async fn find_leader(&self, limit: Duration) -> Result<Leader, ApiError> {
+        let mut leading = self.leading.clone();
+        let mut status = self.raft.changed();
+        let search = async {
+            loop {
+                if *leading.borrow_and_update() > 0 {
+                    return Leader::Here;
+                }
+                status.borrow_and_update();
+                if let Some(address) = self.leader_elsewhere() {
+                    return Leader::At(address);
+                }
+                let more = tokio::select! {
+                    biased;
+                    more = leading.changed() => more.is_ok(),
+                    more = status.changed() => more.is_ok(),
+                };
+                if !more {
+                    return Leader::None;
+                }
+            }
+        };
+        match cara_env::timeout(&*self.env.clock, limit, search).await {
+            Ok(Leader::None) => Err(ApiError::NoQuorum("this server is stopping".into())),
+            Ok(found) => Ok(found),
+            Err(_) => Err(ApiError::NoQuorum(format!("no leader was elected within {limit:?}"))),
+        }
+    }
+
+    /// Addresses of all servers, this one first.
+    pub fn server_addresses(&self) -> Vec<String> {
+        let own = self.identity.advertise.clone();
+        let mut all = vec![own.clone()];
+        self.read_local(|state| all.extend(state.servers().map(|s| s.address.clone()).filter(|a| *a != own)));
+        all
+    }
+}
+
+/// Where the leader is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leader {
+    /// This server.
+    Here,
+    /// Another one, at this address.
+    At(String),
+    /// Nowhere, and there won't be one.
+    None,
+}
+
+/// The handle that handlers get.
+pub type SharedApi = Arc<Api>;

@@ -1,0 +1,34 @@
+//! Probes and metrics.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{StatusCode, header};
+
+use crate::api::SharedApi;
+
+/// The process answers. Never fails: a server that waits for a quorum must not be restarted for it.
+pub async fn livez() -> &'static str {
+    "ok\n"
+}
+
+/// This server can answer requests: it leads, or knows who does.
+pub async fn readyz(State(api): State<SharedApi>) -> Response {
+    let status = api.raft.status();
+    let leader = match (api.leads(), api.leader_elsewhere()) {
+        (true, _) => "this server".to_owned(),
+        (false, Some(address)) => address,
+        (false, None) => {
+            let text = format!("not ready: no leader in term {}; are enough servers running?\n", status.term);
+            return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+        }
+    };
+    format!("ready: leader {leader}, term {}, applied {}\n", status.term, status.applied).into_response()
+}
+
+/// Prometheus text format.
+pub async fn metrics(State(api): State<SharedApi>) -> Response {
+    let status = api.raft.status();
+    api.metrics.sessions(api.sessions.count());
+    let text = api.metrics.render(status.term, status.applied, api.leads());
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}

@@ -1,0 +1,203 @@
+//! The operator's API: routes, and the road that each request takes before its handler.
+//!
+//! ```text
+//!            probes ----------------------------> handler
+//! request -> stale read, watch, metrics --------> authorise (this server's state) -> handler
+//!            everything else, not the leader ---> forward to the leader -> its road, as below
+//!            everything else, on the leader ----> barrier -> authorise -> handler
+//! ```
+//! One file per noun; each handler is thin: parse, call, show.
+
+mod body;
+mod health;
+mod logs;
+mod nodes;
+mod servers;
+mod tokens;
+mod watch;
+mod workloads;
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use cara_proto::cluster::HttpRequest;
+use cara_transport::Caller;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+
+use super::forward::{self, carried};
+use super::{Leader, SharedApi, auth};
+use crate::error::ApiError;
+
+/// Log index up to which the answering server had applied.
+const REVISION: HeaderName = HeaderName::from_static("cara-revision");
+/// Name of the server whose state was read.
+const ANSWERED_BY: HeaderName = HeaderName::from_static("cara-answered-by");
+/// Set to `stale` when the answer may be behind.
+const CONSISTENCY: HeaderName = HeaderName::from_static("cara-consistency");
+
+/// Longest wait for a leader: an election takes a second or two; a client's own deadline is not much longer than this.
+const LEADER_WAIT: Duration = Duration::from_secs(8);
+
+/// Marks a request that another server has handed over: it is not handed on again.
+#[derive(Debug, Clone, Copy)]
+pub struct Forwarded;
+
+/// Who asks, and under which request id; put there by the road for the handlers.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    /// For the audit, `token:<id>`.
+    pub actor: String,
+    /// The caller's Idempotency-Key; empty when there is none.
+    pub request_id: String,
+    /// The revision in If-Match.
+    pub if_match: Option<u64>,
+}
+
+/// All routes behind their road.
+pub fn router(api: SharedApi) -> Router {
+    let nodes = Router::new()
+        .route("/", get(nodes::list).post(nodes::create))
+        .route("/join-tokens", get(tokens::list_for_nodes).post(tokens::mint_for_node))
+        .route("/join-tokens/{id}", axum::routing::delete(tokens::revoke))
+        .route("/{node}", get(nodes::show).put(nodes::replace).delete(nodes::delete))
+        .route("/{node}/cordon", post(nodes::cordon))
+        .route("/{node}/uncordon", post(nodes::uncordon))
+        .route("/{node}/labels", get(nodes::labels).put(nodes::set_labels))
+        .route("/{node}/workloads", put(nodes::set_accepts))
+        .route("/{node}/events", get(nodes::events))
+        .route("/{node}/health", get(nodes::health));
+    let servers = Router::new()
+        .route("/", get(servers::show))
+        .route("/join-tokens", get(tokens::list_for_servers).post(tokens::mint_for_server))
+        .route("/join-tokens/{id}", axum::routing::delete(tokens::revoke))
+        .route("/{server}", axum::routing::delete(servers::remove));
+    let v1 = Router::new()
+        .nest("/nodes", nodes)
+        .nest("/servers", servers)
+        .route("/watch", get(watch::watch))
+        .route("/workloads", get(workloads::list_all))
+        .route("/{kind}", get(workloads::list).post(workloads::create))
+        .route("/{kind}/{name}", get(workloads::show).put(workloads::replace).delete(workloads::delete))
+        .route("/{kind}/{name}/logs", get(logs::logs))
+        .route("/{kind}/{name}/logs/{service}", get(logs::logs_of));
+    Router::new()
+        .route("/livez", get(health::livez))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics))
+        .nest("/api/v1", v1)
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(from_fn_with_state(api.clone(), road))
+        .with_state(api)
+}
+
+async fn no_route(request: Request) -> ApiError {
+    let (code, hint) = ("no-such-path", "see the API's paths in the documentation");
+    ApiError::Missing { code, detail: format!("there is no path {}", request.uri().path()), hint }
+}
+
+async fn no_method(request: Request) -> ApiError {
+    ApiError::Bad {
+        status: StatusCode::METHOD_NOT_ALLOWED,
+        code: "method-not-allowed",
+        detail: format!("{} can't be used on {}", request.method(), request.uri().path()),
+        hint: "see the API's paths in the documentation",
+    }
+}
+
+async fn road(State(api): State<SharedApi>, mut request: Request, next: Next) -> Response {
+    let Some(needed) = auth::required(request.method(), request.uri().path()) else {
+        return next.run(request).await;
+    };
+    let stale = is_local(&request);
+    if !stale {
+        match leader_for(&api, &request).await {
+            Ok(Leader::At(address)) => return hand_over(&api, &address, request).await.into_response(),
+            Ok(Leader::Here | Leader::None) => {}
+            Err(error) => return error.into_response(),
+        }
+        // What an acknowledged write has changed, tokens included, must be seen here.
+        if request.method() == Method::GET
+            && let Err(error) = api.barrier().await
+        {
+            return error.into_response();
+        }
+    }
+    let now = api.env.clock.wall_ms();
+    match api.read_local(|state| auth::authorise(state, request.headers(), needed, now)) {
+        Ok(actor) => {
+            let asker = asker(actor, request.headers());
+            request.extensions_mut().insert(asker);
+        }
+        Err(error) => return error.into_response(),
+    }
+    let mut response = next.run(request).await;
+    let applied = api.raft.with_state(|machine| machine.applied());
+    let headers = response.headers_mut();
+    headers.insert(REVISION, HeaderValue::from(applied));
+    if let Ok(name) = HeaderValue::from_str(&api.identity.name) {
+        headers.insert(ANSWERED_BY, name);
+    }
+    if stale {
+        headers.insert(CONSISTENCY, HeaderValue::from_static("stale"));
+    }
+    response
+}
+
+/// Answered from this server's own state, whoever leads.
+fn is_local(request: &Request) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    let path = request.uri().path();
+    request.method() == Method::GET
+        && (query.split('&').any(|pair| pair == "consistency=stale") || path == "/api/v1/watch" || path == "/metrics")
+}
+
+async fn leader_for(api: &SharedApi, request: &Request) -> Result<Leader, ApiError> {
+    let forwarded = request.extensions().get::<Forwarded>().is_some();
+    if forwarded && !api.leads() {
+        return Err(ApiError::NotLeader { leader: api.leader_elsewhere() });
+    }
+    api.find_leader(LEADER_WAIT.min(api.config.request_deadline)).await
+}
+
+fn asker(actor: String, headers: &HeaderMap) -> Asker {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let if_match = text("if-match").trim_matches(['"', 'r']).parse().ok();
+    Asker { actor, request_id: text("idempotency-key"), if_match }
+}
+
+/// Sends the request to the leader and returns its answer as it is.
+async fn hand_over(api: &SharedApi, address: &str, request: Request) -> Result<Response, ApiError> {
+    let (head, body) = request.into_parts();
+    let caller = head.extensions.get::<Caller>().map(|c| c.address.clone()).unwrap_or_default();
+    let carried = HttpRequest {
+        method: head.method.to_string(),
+        path: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
+        headers: carried(&head.headers),
+        body: body::read(body, api.config.body_max).await?.to_vec(),
+        caller,
+    };
+    api.metrics.forwarded();
+    api.forwarder.send(address, carried, api.config.request_deadline).await
+}
+
+/// Runs a request that another server has handed over.
+pub async fn run_forwarded(router: Router, from: HttpRequest) -> Response {
+    let method = Method::from_bytes(from.method.as_bytes()).unwrap_or(Method::GET);
+    let built = http::Request::builder().method(method).uri(&from.path).body(Body::from(from.body));
+    let Ok(mut request) = built else {
+        return ApiError::invalid(format!("{:?} is not a path", from.path)).into_response();
+    };
+    forward::put_headers(request.headers_mut(), from.headers);
+    request.extensions_mut().insert(Forwarded);
+    request.extensions_mut().insert(Caller { peer: None, address: from.caller });
+    match tower::ServiceExt::oneshot(router, request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}

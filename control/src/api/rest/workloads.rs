@@ -1,0 +1,162 @@
+//! `/api/v1/apps`, `/api/v1/projects`, `/api/v1/databases`: one shape, one set of handlers.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use cara_core::command::{ApplyWorkload, DeleteWorkload};
+use cara_core::model::{Workload, WorkloadKind};
+use cara_core::{Answer, Command, Rejected, Revision, State as Domain, WorkloadUid};
+use cara_proto::rest::WorkloadManifest;
+use http::StatusCode;
+use serde::Deserialize;
+
+use super::{Asker, body};
+use crate::api::{Api, SharedApi};
+use crate::error::ApiError;
+use crate::wire::{apply_workload, kind_of, kind_path, workload_view};
+
+/// The kind in the path.
+pub(super) fn kind(path: &str) -> Result<WorkloadKind, ApiError> {
+    kind_of(path).ok_or_else(|| ApiError::Missing {
+        code: "no-such-path",
+        detail: format!("there is no path /api/v1/{path}"),
+        hint: "use apps, projects, databases, nodes, servers or watch",
+    })
+}
+
+/// The workload, or a 404 that names it.
+pub(super) fn find<'a>(state: &'a Domain, kind: WorkloadKind, name: &str) -> Result<&'a Workload, ApiError> {
+    let missing = || Rejected::UnknownWorkload { workload: format!("{}/{name}", kind_path(kind)) };
+    state.workload_by_name(kind, name).ok_or_else(|| missing().into())
+}
+
+fn answer(api: &Api, status: StatusCode, kind: WorkloadKind, name: &str) -> Result<Response, ApiError> {
+    let (revision, view) = api.read_local(|state| {
+        let workload = find(state, kind, name)?;
+        Ok::<_, ApiError>((workload.revision.0, workload_view(state, workload)))
+    })?;
+    Ok(body::object(status, revision, &view))
+}
+
+/// What a list can be narrowed by.
+#[derive(Debug, Default, Deserialize)]
+pub struct ListQuery {
+    #[serde(default)]
+    phase: String,
+    #[serde(default, rename = "nodeRef")]
+    node_ref: String,
+}
+
+fn listed(api: &Api, query: &ListQuery, wanted: impl Fn(&Workload) -> bool) -> (u64, Vec<WorkloadManifest>) {
+    let (revision, mut items) = api.read_local(|state| {
+        let items = state
+            .workloads()
+            .filter(|w| wanted(w) && (query.phase.is_empty() || w.phase() == query.phase))
+            .map(|w| workload_view(state, w))
+            .filter(|view| query.node_ref.is_empty() || placed_on(view, &query.node_ref));
+        (state.revision().0, items.collect::<Vec<_>>())
+    });
+    items.sort_by(|a, b| (&a.kind, &a.metadata.name).cmp(&(&b.kind, &b.metadata.name)));
+    (revision, items)
+}
+
+fn placed_on(view: &WorkloadManifest, node: &str) -> bool {
+    let placement = view.status.as_ref().and_then(|status| status.placement.as_ref());
+    placement.is_some_and(|p| p.node_name == node || p.node_id == node)
+}
+
+/// All workloads of all kinds.
+pub async fn list_all(State(api): State<SharedApi>, Query(query): Query<ListQuery>) -> Response {
+    let (revision, items) = listed(&api, &query, |_| true);
+    body::list("Workload", revision, items)
+}
+
+/// All workloads of one kind, by name.
+pub async fn list(
+    State(api): State<SharedApi>,
+    Path(path): Path<String>,
+    Query(query): Query<ListQuery>,
+) -> Result<Response, ApiError> {
+    let kind = kind(&path)?;
+    let (revision, items) = listed(&api, &query, |workload| workload.kind == kind);
+    Ok(body::list(kind.as_str(), revision, items))
+}
+
+/// One workload.
+pub async fn show(
+    State(api): State<SharedApi>,
+    Path((path, name)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    answer(&api, StatusCode::OK, kind(&path)?, &name)
+}
+
+async fn read_manifest(api: &Api, kind: WorkloadKind, body: Body) -> Result<ApplyWorkload, ApiError> {
+    let manifest: WorkloadManifest = body::parse(body, api.config.body_max).await?;
+    let uid = WorkloadUid::new(format!("wl_{}", cara_env::hex(&*api.env.rng, 12)));
+    api.read_local(|state| apply_workload(state, kind, manifest, uid))
+}
+
+/// Creates a workload; it is placed by the same entry.
+pub async fn create(
+    State(api): State<SharedApi>,
+    Path(path): Path<String>,
+    Extension(asker): Extension<Asker>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let kind = kind(&path)?;
+    let command = ApplyWorkload { expect_revision: Some(Revision(0)), ..read_manifest(&api, kind, body).await? };
+    let name = command.name.clone();
+    match api.propose(&asker.actor, &asker.request_id, Command::ApplyWorkload(command)).await {
+        Ok(_) => answer(&api, StatusCode::CREATED, kind, &name),
+        Err(ApiError::Rejected(Rejected::RevisionMismatch { .. })) => Err(ApiError::Bad {
+            status: StatusCode::CONFLICT,
+            code: "already-exists",
+            detail: format!("{} {name} exists already", kind.as_str()),
+            hint: "use PUT to change it; caractrl apply does that by itself",
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+/// Replaces labels, annotations and spec.
+pub async fn replace(
+    State(api): State<SharedApi>,
+    Path((path, name)): Path<(String, String)>,
+    Extension(asker): Extension<Asker>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let kind = kind(&path)?;
+    let mut command = read_manifest(&api, kind, body).await?;
+    if command.name != name {
+        return Err(ApiError::invalid(format!("metadata.name: is {:?}, the path says {name:?}", command.name)));
+    }
+    api.read_local(|state| find(state, kind, &name).map(drop))?;
+    command.expect_revision = asker.if_match.map(Revision).or(command.expect_revision);
+    api.propose(&asker.actor, &asker.request_id, Command::ApplyWorkload(command)).await?;
+    answer(&api, StatusCode::OK, kind, &name)
+}
+
+/// How to delete.
+#[derive(Debug, Default, Deserialize)]
+pub struct DeleteQuery {
+    #[serde(default)]
+    force: bool,
+}
+
+/// 204 when it is gone, 202 while its node removes it.
+pub async fn delete(
+    State(api): State<SharedApi>,
+    Path((path, name)): Path<(String, String)>,
+    Query(query): Query<DeleteQuery>,
+    Extension(asker): Extension<Asker>,
+) -> Result<Response, ApiError> {
+    let kind = kind(&path)?;
+    let uid = api.read_local(|state| find(state, kind, &name).map(|workload| workload.uid.clone()))?;
+    let command = DeleteWorkload { uid, force: query.force, expect_revision: asker.if_match.map(Revision) };
+    let reply = api.propose(&asker.actor, &asker.request_id, Command::DeleteWorkload(command)).await?;
+    match reply.answer {
+        Answer::Workload(workload) if !workload.gone => answer(&api, StatusCode::ACCEPTED, kind, &name),
+        _ => Ok(StatusCode::NO_CONTENT.into_response()),
+    }
+}

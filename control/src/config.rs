@@ -1,0 +1,49 @@
+//! What an operator can set.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Settings of one server. Everything that identifies it is in its data folder, not here.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The folder with `server.json` and the database.
+    pub data_dir: PathBuf,
+    /// Overrides the address to listen on that `init` or `join` recorded.
+    pub listen: Option<String>,
+    /// Between two raft heartbeats of the leader. Default 200 ms: five lost ones in a row before anyone is impatient.
+    pub raft_heartbeat: Duration,
+    /// A follower that hears nothing for this long (up to twice as long, at random) calls an election. Default 1 s.
+    pub election_timeout: Duration,
+    /// Between two heartbeats of an agent. Default 15 s.
+    pub agent_heartbeat: Duration,
+    /// A node that is silent for this many intervals is offline. Default 3.
+    pub agent_timeout_intervals: u32,
+    /// Log entries between two snapshots. Default 10,000.
+    pub snapshot_after: u64,
+    /// Longest time that one API request may take, waiting for a leader included. Default 10 s.
+    pub request_deadline: Duration,
+    /// Largest API request body in bytes. Default 1 MiB, the same as a log entry.
+    pub body_max: usize,
+}
+
+impl Config {
+    /// The defaults for a data folder.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            data_dir: data_dir.into(),
+            listen: None,
+            raft_heartbeat: Duration::from_millis(200),
+            election_timeout: Duration::from_secs(1),
+            agent_heartbeat: Duration::from_secs(15),
+            agent_timeout_intervals: 3,
+            snapshot_after: 10_000,
+            request_deadline: Duration::from_secs(10),
+            body_max: 1 << 20,
+        }
+    }
+
+    /// How long a node may be silent.
+    pub fn agent_timeout(&self) -> Duration {
+        self.agent_heartbeat * self.agent_timeout_intervals
+    }
+}

@@ -1,0 +1,124 @@
+//! The domain behind the replication: adapts `cara_core::State` to `raft_store::StateMachine`, and keeps the recent
+//! events for watchers.
+//!
+//! Invariant: nothing is decided here. Bytes in, `State::apply_entry`, bytes out; the same on every server.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use cara_core::{Event, Problem, State, codec, invariant};
+use raft_store::{Applied, Damaged, Position, StateMachine};
+use tokio::sync::watch;
+
+/// Events kept for watchers that resume: minutes of a busy cluster, and a few MB at most.
+const EVENTS_KEPT: usize = 16_384;
+
+/// An event with its revision and the log's time.
+#[derive(Debug, Clone)]
+pub struct Logged {
+    /// Log index of the entry.
+    pub revision: u64,
+    /// The entry's time in ms since 1970.
+    pub at_ms: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// The state of the cluster as this server has applied it.
+pub struct Machine {
+    state: State,
+    events: VecDeque<Arc<Logged>>,
+    /// Events up to this revision are gone.
+    compacted: u64,
+    applied: u64,
+    changed: watch::Sender<u64>,
+}
+
+/// The watcher asked for events that are not kept any more: it has to list again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compacted {
+    /// The oldest revision from which a watch can resume.
+    pub oldest: u64,
+}
+
+impl Machine {
+    /// An empty one, and a receiver that sees the revision of the last event.
+    pub fn new() -> (Self, watch::Receiver<u64>) {
+        let (changed, receiver) = watch::channel(0);
+        let machine = Self { state: State::default(), events: VecDeque::new(), compacted: 0, applied: 0, changed };
+        (machine, receiver)
+    }
+
+    /// The domain's state.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The last applied log index.
+    pub fn applied(&self) -> u64 {
+        self.applied
+    }
+
+    /// Up to `limit` events after `revision`, whole revisions only.
+    ///
+    /// # Errors
+    /// When events after `revision` have been dropped already.
+    pub fn events_after(&self, revision: u64, limit: usize) -> Result<Vec<Arc<Logged>>, Compacted> {
+        if revision < self.compacted {
+            return Err(Compacted { oldest: self.compacted });
+        }
+        let start = self.events.partition_point(|e| e.revision <= revision);
+        let mut found: Vec<_> = self.events.iter().skip(start).take(limit).cloned().collect();
+        // The last revision may go on behind the limit; its events are taken whole.
+        let last = found.last().map_or(revision, |e| e.revision);
+        found.extend(self.events.iter().skip(start + found.len()).take_while(|e| e.revision == last).cloned());
+        Ok(found)
+    }
+
+    fn remember(&mut self, revision: u64, at_ms: u64, events: Vec<Event>) {
+        if events.is_empty() {
+            return;
+        }
+        self.events.extend(events.into_iter().map(|event| Arc::new(Logged { revision, at_ms, event })));
+        while self.events.len() > EVENTS_KEPT {
+            if let Some(dropped) = self.events.pop_front() {
+                self.compacted = dropped.revision;
+            }
+        }
+        // Half a revision is of no use to anyone.
+        while self.events.front().is_some_and(|e| e.revision == self.compacted) {
+            self.events.pop_front();
+        }
+        self.changed.send_replace(revision);
+    }
+}
+
+impl StateMachine for Machine {
+    fn apply(&mut self, at: Position, command: &[u8]) -> Applied {
+        self.applied = at.index;
+        let entry = match codec::decode_entry(command) {
+            Ok(entry) => entry,
+            Err(error) => {
+                // All servers refuse the same bytes alike, so they stay equal.
+                tracing::error!(index = at.index, %error, "the log holds an entry that this version can't read");
+                let refused = Problem::new("entry", error.to_string());
+                return Applied { reply: codec::encode_outcome(&Err(refused.into())), writes: Vec::new() };
+            }
+        };
+        let applied = self.state.apply_entry(at.index, entry);
+        debug_assert_eq!(invariant::check(&self.state), Vec::new(), "after index {}", at.index);
+        let at_ms = self.state.at_ms();
+        self.remember(at.index, at_ms, applied.events);
+        Applied { reply: codec::encode_outcome(&applied.reply), writes: applied.writes }
+    }
+
+    fn load(&mut self, pairs: &mut dyn Iterator<Item = (Vec<u8>, Vec<u8>)>) -> Result<(), Damaged> {
+        self.state = State::load(pairs).map_err(|error| Damaged(error.to_string()))?;
+        // Whatever happened up to here was not seen as events: watchers must list again.
+        self.events.clear();
+        self.compacted = self.state.revision().0;
+        self.applied = self.applied.max(self.compacted);
+        self.changed.send_replace(self.compacted);
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! `cara-server`: flags to a `Config`, then `cara_control::run`; nothing else.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use cara_control::config::Config;
+use cara_control::error::chain;
+use cara_control::setup::{self, Place};
+use cara_env::Env;
+use cara_transport::JoinToken;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tokio::sync::watch;
+
+/// A server of a Caravanserai control plane: one of three or five.
+#[derive(Parser)]
+#[command(name = "cara-server", version, max_term_width = 100)]
+#[command(after_help = "Examples:
+  The first server of a new cluster:
+    cara-server init --data-dir /var/lib/cara-server --name s1 --advertise 10.0.0.1:7443
+    cara-server run  --data-dir /var/lib/cara-server
+  Another server (make the token with: caractrl servers join-token):
+    cara-server join --data-dir /var/lib/cara-server --name s2 --advertise 10.0.0.2:7443 --token cara-join.…
+    cara-server run  --data-dir /var/lib/cara-server")]
+struct Cli {
+    #[command(subcommand)]
+    command: Verb,
+    /// How log lines look.
+    #[arg(long, value_enum, default_value_t = LogFormat::Pretty, global = true)]
+    log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LogFormat {
+    /// For people.
+    Pretty,
+    /// One JSON object per line.
+    Json,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Make a new cluster, with this machine as its first server.
+    Init {
+        #[command(flatten)]
+        place: PlaceArgs,
+        /// `text` for people, `json` for programs.
+        #[arg(long, value_enum, default_value_t = Output::Text)]
+        output: Output,
+    },
+    /// Make this machine a server of an existing cluster.
+    Join {
+        #[command(flatten)]
+        place: PlaceArgs,
+        /// The token from `caractrl servers join-token`.
+        #[arg(long, env = "CARA_JOIN_TOKEN", hide_env_values = true)]
+        token: JoinToken,
+    },
+    /// Run the server of a data folder that `init` or `join` has set up.
+    Run(RunArgs),
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+#[derive(Args)]
+struct PlaceArgs {
+    /// Folder for the identity and the database.
+    #[arg(long, env = "CARA_DATA_DIR")]
+    data_dir: PathBuf,
+    /// Name of the server: lowercase letters, digits and dashes.
+    #[arg(long)]
+    name: String,
+    /// host:port under which other servers, agents and people reach this server.
+    #[arg(long)]
+    advertise: String,
+    /// host:port to listen on [default: 0.0.0.0 with the port of --advertise].
+    #[arg(long)]
+    listen: Option<String>,
+}
+
+impl PlaceArgs {
+    fn place(&self) -> Place {
+        let port = self.advertise.rsplit_once(':').map_or("7443", |(_, port)| port);
+        let listen = self.listen.clone().unwrap_or_else(|| format!("0.0.0.0:{port}"));
+        Place { name: self.name.clone(), listen, advertise: self.advertise.clone() }
+    }
+}
+
+#[derive(Args)]
+struct RunArgs {
+    /// Folder that `init` or `join` has set up.
+    #[arg(long, env = "CARA_DATA_DIR")]
+    data_dir: PathBuf,
+    /// Listen here, instead of where `init` or `join` said.
+    #[arg(long)]
+    listen: Option<String>,
+    /// Milliseconds between two raft heartbeats.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..=10_000))]
+    heartbeat_ms: u64,
+    /// A follower that hears nothing for this long, up to twice as long, calls an election.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..=60_000))]
+    election_ms: u64,
+    /// Seconds between two heartbeats of an agent.
+    #[arg(long, default_value_t = 15.0)]
+    agent_heartbeat_s: f64,
+    /// Log entries between two snapshots.
+    #[arg(long, default_value_t = 10_000)]
+    snapshot_after: u64,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    log_to_stderr(cli.log_format);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: can't start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(act(cli.command)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", chain(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn log_to_stderr(format: LogFormat) {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("CARA_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info,openraft=error"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Pretty => builder.with_target(false).init(),
+        LogFormat::Json => builder.json().init(),
+    }
+}
+
+async fn act(verb: Verb) -> anyhow::Result<()> {
+    let env = Env::real();
+    match verb {
+        Verb::Init { place, output } => {
+            let founded = setup::init(&env, &place.data_dir, &place.place())?;
+            print_founded(&founded, &place, output)
+        }
+        Verb::Join { place, token } => {
+            setup::join(&env, &place.data_dir, &place.place(), &token).await?;
+            println!("joined. next: cara-server run --data-dir {}", place.data_dir.display());
+            Ok(())
+        }
+        Verb::Run(args) => run(env, args).await,
+    }
+}
+
+fn print_founded(founded: &setup::Founded, place: &PlaceArgs, output: Output) -> anyhow::Result<()> {
+    if matches!(output, Output::Json) {
+        println!("{}", serde_json::to_string(founded).context("can't write the result as JSON")?);
+        return Ok(());
+    }
+    println!("cluster {} made; this is its only server until others join.", founded.cluster_id);
+    println!();
+    println!("The root token, shown only now:");
+    println!("  {}", founded.token);
+    println!();
+    println!("next:");
+    println!("  cara-server run --data-dir {}", place.data_dir.display());
+    println!("then, where you work from:");
+    println!("  export CARA_SERVERS={}", founded.server);
+    println!("  export CARA_TOKEN={}", founded.token);
+    println!("  export CARA_CA_FINGERPRINT={}", founded.ca_fingerprint);
+    println!("  caractrl servers join-token     # for the second and third server");
+    println!("  caractrl nodes add              # for machines that run containers");
+    Ok(())
+}
+
+async fn run(env: Env, args: RunArgs) -> anyhow::Result<()> {
+    if args.election_ms < args.heartbeat_ms * 3 {
+        anyhow::bail!(
+            "--election-ms {} must be at least three times --heartbeat-ms {}, or a lost heartbeat costs the leader",
+            args.election_ms,
+            args.heartbeat_ms
+        );
+    }
+    let beat = Duration::try_from_secs_f64(args.agent_heartbeat_s).ok().filter(|beat| *beat >= Duration::from_millis(50));
+    let config = Config {
+        listen: args.listen,
+        raft_heartbeat: Duration::from_millis(args.heartbeat_ms),
+        election_timeout: Duration::from_millis(args.election_ms),
+        agent_heartbeat: beat.context("--agent-heartbeat-s must be at least 0.05")?,
+        snapshot_after: args.snapshot_after,
+        ..Config::new(&args.data_dir)
+    };
+    // Before the database is touched: a folder without identity must stay as it is.
+    cara_control::identity::ServerIdentity::load(&env, &args.data_dir)?;
+    let engine = raft_store::RocksEngine::open(&args.data_dir.join("db"))?;
+    let (stop_in, stop) = watch::channel(false);
+    let server = cara_control::run(config, env, std::sync::Arc::new(engine), stop);
+    let signals = cara_env::spawn(async move {
+        wait_for_signal().await;
+        stop_in.send_replace(true);
+        // A second signal doesn't wait for open requests.
+        wait_for_signal().await;
+        std::process::exit(130);
+    });
+    let ended = server.await;
+    signals.abort();
+    Ok(ended?)
+}
+
+async fn wait_for_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        biased;
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+}

@@ -1,0 +1,217 @@
+//! A server, from its data folder to its last request. Start reading here.
+//!
+//! ```text
+//!             run(config, env, engine, shutdown)
+//!                |            |            |
+//!   serve: one TLS port    leader::run   dispatch::run
+//!   REST + gRPC            (while it     (events to
+//!                           leads)        sessions)
+//!                 \           |           /
+//!                  Api -> raft-store -> Machine (cara_core::State)
+//! ```
+//! The same function runs in production, with RocksDB and TCP behind `engine` and `env`, and in the simulator.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cara_env::{Engine, Env};
+use cara_proto::agent::agent_server::AgentServer;
+use cara_proto::cluster::cluster_server::ClusterServer;
+use cara_transport::{Limits, Tls, TlsError};
+use raft_store::{Dial, OpenError, RaftHandle};
+use tokio::sync::watch;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Channel;
+
+use crate::api::forward::Forwarder;
+use crate::api::grpc::{AgentService, ClusterService, server_peer};
+use crate::api::{Api, SharedApi, rest};
+use crate::config::Config;
+use crate::error::ApiError;
+use crate::identity::{IdentityError, ServerIdentity, from_hex};
+use crate::machine::Machine;
+use crate::metrics::Metrics;
+use crate::pki::Ca;
+use crate::sessions::Sessions;
+use crate::{dispatch, leader};
+
+/// One attempt of raft to reach a peer.
+const PEER_CONNECT: Duration = Duration::from_secs(2);
+/// Between two attempts to write the cluster's first entry.
+const BOOTSTRAP_RETRY: Duration = Duration::from_millis(200);
+/// Largest gRPC message: a log entry is at most 1 MiB, a desired set a few.
+const MESSAGE_MAX: usize = 16 << 20;
+
+/// Why a server can't run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Its data folder.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// Its certificate.
+    #[error("{path}: the server's certificate can't be used; join again with a new token")]
+    Tls {
+        /// The data folder.
+        path: PathBuf,
+        /// What is wrong.
+        source: TlsError,
+    },
+    /// Its port.
+    #[error("can't listen on {address}: {}", listen_hint(.source))]
+    Listen {
+        /// `host:port`.
+        address: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Its database.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+fn listen_hint(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => "another process has this port; stop it, or choose another with --listen".into(),
+        std::io::ErrorKind::AddrNotAvailable => "this machine doesn't have that address; choose another with --listen".into(),
+        _ => error.to_string(),
+    }
+}
+
+/// Runs the server of `config.data_dir` until `shutdown` turns true.
+///
+/// # Errors
+/// When it can't start; nothing was changed then.
+pub async fn run(
+    config: Config,
+    env: Env,
+    engine: Arc<dyn Engine>,
+    shutdown: watch::Receiver<bool>,
+) -> Result<(), RunError> {
+    let mut identity = ServerIdentity::load(&env, &config.data_dir)?;
+    let tls = Tls::new(&env, &tls_identity(&identity))
+        .map_err(|source| RunError::Tls { path: config.data_dir.clone(), source })?;
+    let address = config.listen.clone().unwrap_or_else(|| identity.listen.clone());
+    let listener =
+        env.net.listen(&address).await.map_err(|source| RunError::Listen { address: address.clone(), source })?;
+    let (machine, changed) = Machine::new();
+    let dial = Arc::new(PeerDial { env: env.clone(), tls: tls.clone() });
+    let raft = RaftHandle::open(raft_config(&config, &identity), env.clone(), engine, dial, machine).await?;
+    if identity.fresh {
+        // From now on an empty database means a lost disk.
+        identity.fresh = false;
+        identity.save(&env, &config.data_dir)?;
+    }
+    let (leading_in, leading) = watch::channel(0);
+    let api = Arc::new(Api {
+        forwarder: Forwarder::new(&env, &tls),
+        sessions: Sessions::default(),
+        metrics: Metrics::new(),
+        identity,
+        tls: tls.clone(),
+        raft,
+        leading,
+        changed,
+        shutdown: shutdown.clone(),
+        config,
+        env: env.clone(),
+    });
+    tracing::info!(server = %api.identity.name, id = api.identity.server_id, %address, "server runs");
+    let tasks = [
+        cara_env::spawn(leader::run(api.clone(), leading_in)),
+        cara_env::spawn(dispatch::run(api.clone())),
+        cara_env::spawn(bootstrap(api.clone())),
+    ];
+    cara_transport::serve(&env, listener, tls, routes(&api), Limits::default(), shutdown).await;
+    api.raft.shutdown().await;
+    tasks.iter().for_each(cara_env::Task::abort);
+    tracing::info!("server stopped");
+    Ok(())
+}
+
+/// REST and gRPC on one port. Agents and servers prove themselves by certificate, people by token.
+fn routes(api: &SharedApi) -> axum::Router {
+    let rest = rest::router(api.clone());
+    let for_servers = {
+        let api = api.clone();
+        move |request: tonic::Request<()>| server_peer(&api, &request).map(|_| request)
+    };
+    let agent = AgentServer::new(AgentService::new(api.clone())).max_decoding_message_size(MESSAGE_MAX);
+    let cluster =
+        ClusterServer::new(ClusterService::new(api.clone(), rest.clone())).max_decoding_message_size(MESSAGE_MAX);
+    tonic::service::Routes::from(rest)
+        .add_service(agent)
+        .add_service(cluster)
+        .add_service(InterceptedService::new(api.raft.service(), for_servers))
+        .into_axum_router()
+}
+
+fn tls_identity(identity: &ServerIdentity) -> cara_transport::Identity {
+    cara_transport::Identity {
+        certificate_pem: identity.certificate_pem.clone(),
+        key_pem: identity.key_pem.clone(),
+        ca_pem: identity.ca_pem.clone(),
+    }
+}
+
+fn raft_config(config: &Config, identity: &ServerIdentity) -> raft_store::Config {
+    raft_store::Config {
+        heartbeat: config.raft_heartbeat,
+        election_min: config.election_timeout,
+        election_max: config.election_timeout * 2,
+        snapshot_after: config.snapshot_after,
+        expect_empty: identity.fresh,
+        ..raft_store::Config::new(identity.server_id, &identity.cluster_id)
+    }
+}
+
+struct PeerDial {
+    env: Env,
+    tls: Tls,
+}
+
+#[async_trait::async_trait]
+impl Dial for PeerDial {
+    async fn dial(&self, address: &str) -> std::io::Result<Channel> {
+        cara_transport::connect(&self.env, address, self.tls.client(), PEER_CONNECT)
+            .await
+            .map_err(std::io::Error::other)
+    }
+}
+
+/// The first server makes the cluster: itself as the only voter, then the first entry. Repeated until it is in the log;
+/// both steps are harmless when they were done before.
+async fn bootstrap(api: SharedApi) {
+    let Some(entry) = api.identity.bootstrap.as_deref().and_then(from_hex) else { return };
+    let members = BTreeMap::from([(api.identity.server_id, api.identity.advertise.clone())]);
+    loop {
+        if let Err(error) = api.raft.initialize(members.clone()).await {
+            tracing::debug!(%error, "raft has members already");
+        }
+        if api.read_local(|state| state.cluster().is_some()) {
+            break;
+        }
+        match api.raft.propose(entry.clone()).await {
+            Ok(_) => tracing::info!(cluster = %api.identity.cluster_id, "cluster made"),
+            Err(error) => tracing::debug!(%error, "the first entry is not in the log yet"),
+        }
+        api.env.clock.sleep(BOOTSTRAP_RETRY).await;
+    }
+    let done = ServerIdentity { bootstrap: None, ..api.identity.clone() };
+    if let Err(error) = done.save(&api.env, &api.config.data_dir) {
+        tracing::warn!(%error, "server.json still says that the cluster is to be made; harmless, tried again at start");
+    }
+}
+
+/// The cluster's CA, opened for a signature.
+///
+/// # Errors
+/// When this server's sealing key doesn't open it.
+pub(crate) fn open_ca(api: &Api) -> Result<Ca, ApiError> {
+    let sealed = api.read_local(|state| state.cluster().map(|c| (c.ca_cert_pem.clone(), c.ca_key_sealed.clone())));
+    let (certificate, key) = sealed.ok_or(cara_core::Rejected::NotInitialised {})?;
+    let sealing = api.identity.sealing_key().ok_or_else(|| ApiError::Internal("the sealing key is damaged".into()))?;
+    Ca::open(&api.identity.cluster_id, &certificate, &key, &sealing)
+        .map_err(|error| ApiError::Internal(crate::error::chain(&error)))
+}

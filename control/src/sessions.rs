@@ -1,0 +1,191 @@
+//! The agents that are connected to this server, which is the leader. All of it is soft: a new leader starts empty and
+//! learns by being called.
+//!
+//! Invariant: closing a session can't touch a newer one of the same node; everything is keyed by (node, epoch).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use axum::body::Bytes;
+use cara_core::reconcile::Heartbeat;
+use cara_core::{Epoch, NodeId};
+use cara_proto::agent::{Goodbye, LogsRequest};
+use tokio::sync::{Notify, mpsc};
+
+/// Chunks of a log that wait for a slow reader; 32 KiB each.
+const LOG_CHUNKS: usize = 16;
+/// Log streams that are open at once over all nodes.
+const LOG_STREAMS_MAX: usize = 256;
+
+/// What a session's task is told.
+#[derive(Debug)]
+pub enum Order {
+    /// Say goodbye and end.
+    End(Goodbye),
+    /// Ask the agent for a log.
+    Logs(LogsRequest),
+}
+
+/// One connected agent.
+#[derive(Clone)]
+struct Session {
+    epoch: u64,
+    orders: mpsc::Sender<Order>,
+    desired: Arc<Notify>,
+}
+
+/// A chunk of a log, or why it ended early.
+pub type LogItem = Result<Bytes, String>;
+
+#[derive(Default)]
+struct Inner {
+    sessions: BTreeMap<NodeId, Session>,
+    /// Last word of each node, on this server's monotonic clock in ms.
+    heard: BTreeMap<NodeId, Heartbeat>,
+    logs: BTreeMap<String, mpsc::Sender<LogItem>>,
+}
+
+/// The registry. Clones share it.
+#[derive(Clone, Default)]
+pub struct Sessions(Arc<Mutex<Inner>>);
+
+impl Sessions {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Enters a session that the log has opened. An older one of the node is told to end.
+    pub fn open(&self, node: &NodeId, epoch: u64, orders: mpsc::Sender<Order>, desired: Arc<Notify>, now_ms: u64) {
+        let mut inner = self.inner();
+        let old = inner.sessions.get(node).cloned();
+        match old {
+            Some(old) if old.epoch > epoch => return, // We are the older one; the newer is entered already.
+            Some(old) => end(&old, "replaced", "the agent has opened a newer session", None),
+            None => {}
+        }
+        inner.heard.insert(node.clone(), Heartbeat { epoch: Epoch(epoch), at_ms: now_ms });
+        inner.sessions.insert(node.clone(), Session { epoch, orders, desired });
+    }
+
+    /// Removes the session if it is still the one with this epoch.
+    pub fn close(&self, node: &NodeId, epoch: u64) {
+        let mut inner = self.inner();
+        if inner.sessions.get(node).is_some_and(|s| s.epoch == epoch) {
+            inner.sessions.remove(node);
+        }
+    }
+
+    /// The node was heard.
+    pub fn heard(&self, node: &NodeId, epoch: u64, now_ms: u64) {
+        let mut inner = self.inner();
+        if inner.sessions.get(node).is_some_and(|s| s.epoch == epoch) {
+            inner.heard.insert(node.clone(), Heartbeat { epoch: Epoch(epoch), at_ms: now_ms });
+        }
+    }
+
+    /// Last word of each node since this server leads.
+    pub fn all_heard(&self) -> BTreeMap<NodeId, Heartbeat> {
+        self.inner().heard.clone()
+    }
+
+    /// When the node was heard last, on this server's monotonic clock in ms.
+    pub fn last_heard(&self, node: &NodeId) -> Option<u64> {
+        self.inner().heard.get(node).map(|heard| heard.at_ms)
+    }
+
+    /// The desired set of this node may have changed.
+    pub fn wake(&self, node: &NodeId) {
+        if let Some(session) = self.inner().sessions.get(node) {
+            session.desired.notify_one();
+        }
+    }
+
+    /// The desired set of any node may have changed.
+    pub fn wake_all(&self) {
+        for session in self.inner().sessions.values() {
+            session.desired.notify_one();
+        }
+    }
+
+    /// Ends the session of one node.
+    pub fn end(&self, node: &NodeId, code: &str, message: &str) {
+        if let Some(session) = self.inner().sessions.get(node) {
+            end(session, code, message, None);
+        }
+    }
+
+    /// This server leads no more: all sessions go to the new leader, and nothing that was heard counts.
+    pub fn end_all(&self, code: &str, message: &str, leader: Option<&str>) {
+        let mut inner = self.inner();
+        for session in inner.sessions.values() {
+            end(session, code, message, leader);
+        }
+        *inner = Inner::default();
+    }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.inner().sessions.len()
+    }
+
+    /// Asks a node for a log; the chunks arrive at the receiver.
+    ///
+    /// # Errors
+    /// A sentence when the node isn't connected or too many logs are open.
+    pub fn ask_logs(&self, node: &NodeId, request: LogsRequest) -> Result<mpsc::Receiver<LogItem>, String> {
+        let mut inner = self.inner();
+        inner.logs.retain(|_, sender| !sender.is_closed());
+        if inner.logs.len() >= LOG_STREAMS_MAX {
+            return Err(format!("{LOG_STREAMS_MAX} logs are being read already"));
+        }
+        let session = inner.sessions.get(node).ok_or("the node is not connected")?;
+        let (sender, receiver) = mpsc::channel(LOG_CHUNKS);
+        let id = request.request_id.clone();
+        session.orders.try_send(Order::Logs(request)).map_err(|_| "the node's session is busy")?;
+        inner.logs.insert(id, sender);
+        Ok(receiver)
+    }
+
+    /// Where the chunks of a log go; once.
+    pub fn take_logs(&self, request_id: &str) -> Option<mpsc::Sender<LogItem>> {
+        self.inner().logs.remove(request_id)
+    }
+}
+
+fn end(session: &Session, code: &str, message: &str, leader: Option<&str>) {
+    let goodbye =
+        Goodbye { code: code.into(), message: message.into(), leader: leader.unwrap_or_default().to_owned() };
+    // A full queue means that the session is stuck; its own deadlines end it.
+    drop(session.orders.try_send(Order::End(goodbye)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(sessions: &Sessions, node: &NodeId, epoch: u64) -> mpsc::Receiver<Order> {
+        let (sender, receiver) = mpsc::channel(4);
+        sessions.open(node, epoch, sender, Arc::default(), 0);
+        receiver
+    }
+
+    #[test]
+    fn closing_an_old_session_leaves_the_new_one() {
+        let (sessions, node) = (Sessions::default(), NodeId::from("nd_1"));
+        let mut old = session(&sessions, &node, 1);
+        let mut new = session(&sessions, &node, 2);
+        assert!(matches!(old.try_recv(), Ok(Order::End(goodbye)) if goodbye.code == "replaced"));
+        sessions.close(&node, 1);
+        assert_eq!(sessions.count(), 1);
+        assert!(new.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_session_that_comes_late_does_not_replace_a_newer_one() {
+        let (sessions, node) = (Sessions::default(), NodeId::from("nd_1"));
+        let _new = session(&sessions, &node, 2);
+        let _late = session(&sessions, &node, 1);
+        sessions.close(&node, 1);
+        assert_eq!(sessions.count(), 1);
+    }
+}
