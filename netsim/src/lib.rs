@@ -20,7 +20,7 @@
 
 #![allow(unexpected_cfgs)] // tokio's own flag, checked just below.
 
-#[cfg(not(tokio_unstable))]
+#[cfg(not(any(tokio_unstable, doc, doctest)))]
 compile_error!(
     "netsim needs `--cfg tokio_unstable`: without it tokio's own random choices are not seeded and no run can be \
      repeated. The flag is set in .cargo/config.toml; an environment variable RUSTFLAGS replaces that file, so add the \
