@@ -41,10 +41,10 @@ macro_rules! number_id {
         pub struct $name(#[prost(uint64, tag = "1")] pub u64);
 
         impl $name {
-            /// The next one.
+            /// The next one; the highest there can be stays itself.
             #[must_use]
             pub fn next(self) -> $name {
-                $name(self.0 + 1)
+                $name(self.0.saturating_add(1))
             }
         }
 

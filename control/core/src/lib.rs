@@ -29,6 +29,10 @@ mod desired;
 pub mod invariant;
 pub mod reconcile;
 
+/// The highest feature level that this version supports. Not asked by apply, which goes by the replicated level: the
+/// leader raises that once all servers support it.
+pub const FEATURE_LEVEL: u32 = 1;
+
 pub use command::Command;
 pub use desired::{Assignment, desired_set};
 pub use entry::{Applied, Context, Entry};

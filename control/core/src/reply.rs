@@ -10,7 +10,7 @@ pub struct Reply {
     /// The entry that answered; a watch that starts behind it sees nothing of this command.
     #[prost(message, required, tag = "1")]
     pub revision: Revision,
-    /// False when the command found everything as it wanted it.
+    /// False when nothing happened: the command found everything as it wanted it.
     #[prost(bool, tag = "2")]
     pub changed: bool,
     /// What the caller needs to know.

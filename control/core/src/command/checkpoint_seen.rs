@@ -1,6 +1,7 @@
 //! Writes down when nodes were last heard, a batch about every 30 s, so that "last seen" survives a change of leader.
+//!
+//! No event and no new revision of the node: nothing happened, and who edits the node at the same time is not disturbed.
 
-use crate::entry::Context;
 use crate::event::Event;
 use crate::id::{Epoch, NodeId};
 use crate::limits;
@@ -29,20 +30,16 @@ pub struct Seen {
     pub last_seen_ms: u64,
 }
 
-pub(crate) fn apply(state: &mut State, cx: &Context, cmd: CheckpointSeen) -> Result<Vec<Event>, Rejected> {
+pub(crate) fn apply(state: &mut State, cmd: CheckpointSeen) -> Result<Vec<Event>, Rejected> {
     if cmd.seen.len() > limits::CHECKPOINT_NODES_MAX {
         let problem = format!("has {} nodes, at most {}", cmd.seen.len(), limits::CHECKPOINT_NODES_MAX);
         return Err(Problem::new("seen", problem).into());
     }
-    let mut events = Vec::new();
     for seen in cmd.seen {
-        let Some(node) = state.node(&seen.node) else { continue };
-        let current = node.session.as_ref().is_some_and(|session| session.epoch == seen.epoch);
-        if current && seen.last_seen_ms > node.last_seen_ms {
-            state.edit_node(cx, &seen.node, |node| node.last_seen_ms = seen.last_seen_ms);
-            let name = state.node(&seen.node).map(|n| n.name.clone()).unwrap_or_default();
-            events.push(Event::NodeUpdated { node: seen.node, name });
+        let session = state.node(&seen.node).and_then(|node| node.session.as_ref());
+        if session.is_some_and(|session| session.epoch == seen.epoch) {
+            state.raise_last_seen(&seen.node, seen.last_seen_ms);
         }
     }
-    Ok(events)
+    Ok(Vec::new())
 }

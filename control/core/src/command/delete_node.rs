@@ -23,6 +23,8 @@ pub(crate) fn apply(state: &mut State, cmd: DeleteNode) -> Result<Vec<Event>, Re
             first: first.name.clone(),
         });
     }
+    let session = node.session.as_ref().map(|session| session.epoch);
+    let closed = session.map(|epoch| Event::NodeSessionClosed { node: cmd.node.clone(), name: name.clone(), epoch });
     state.remove_node(&cmd.node);
-    Ok(vec![Event::NodeDeleted { node: cmd.node, name }])
+    Ok(closed.into_iter().chain([Event::NodeDeleted { node: cmd.node, name }]).collect())
 }

@@ -133,9 +133,17 @@ wire_oneof! {
 }
 
 impl Command {
-    /// Reports and checkpoints are not audited: nobody asked for a change, and they would push out what people did.
+    /// What agents report and how their sessions come and go is not audited: nobody asked for it, nodes have their own
+    /// events, and a flapping fleet would push out what people did.
     pub(crate) fn is_audited(&self) -> bool {
-        !matches!(self, Command::ReportStatus(_) | Command::CheckpointSeen(_))
+        !matches!(
+            self,
+            Command::ReportStatus(_)
+                | Command::CheckpointSeen(_)
+                | Command::OpenSession(_)
+                | Command::CloseSession(_)
+                | Command::TransitionNode(_)
+        )
     }
 
     pub(crate) fn apply(self, state: &mut State, cx: &Context) -> Result<Vec<Event>, Rejected> {
@@ -155,7 +163,7 @@ impl Command {
             Command::OpenSession(c) => open_session::apply(state, cx, c),
             Command::CloseSession(c) => close_session::apply(state, cx, c),
             Command::TransitionNode(c) => transition_node::apply(state, cx, c),
-            Command::CheckpointSeen(c) => checkpoint_seen::apply(state, cx, c),
+            Command::CheckpointSeen(c) => checkpoint_seen::apply(state, c),
             Command::Cordon(c) => cordon::apply(state, cx, c.node, c.reason, false),
             Command::Uncordon(c) => cordon::apply(state, cx, c.node, c.reason, true),
             Command::SetLabels(c) => set_labels::apply(state, cx, c),

@@ -24,7 +24,7 @@ pub(super) fn decide(state: &State, heard: &Heard, settings: &Settings, now_ms: 
                 if silence_ms >= timeout_ms {
                     due.push((last_ms, node, session));
                 } else {
-                    wake(decision, last_ms + timeout_ms);
+                    wake(decision, last_ms.saturating_add(timeout_ms));
                 }
             }
             Connection::Offline => {

@@ -42,6 +42,13 @@ impl State {
         self.dirty.insert(Key::Node(id.clone()));
     }
 
+    /// Writes down a later sign of life. The node's revision stays: nothing about it changed.
+    pub(crate) fn raise_last_seen(&mut self, id: &NodeId, last_seen_ms: u64) {
+        let Some(node) = self.nodes.get_mut(id).filter(|node| node.last_seen_ms < last_seen_ms) else { return };
+        node.last_seen_ms = last_seen_ms;
+        self.dirty.insert(Key::Node(id.clone()));
+    }
+
     pub(crate) fn remove_node(&mut self, id: &NodeId) {
         if let Some(node) = self.nodes.remove(id) {
             self.index.remove_node(&node);

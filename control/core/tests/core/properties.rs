@@ -9,6 +9,7 @@ use cara_core::reconcile::*;
 use cara_core::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 
 /// What a random command is made from: which one, and four small numbers to choose its fields by.
 type Dice = (u8, u8, u8, u8, u8);
@@ -29,7 +30,7 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
     let kind = if d == 3 { WorkloadKind::Project } else { WorkloadKind::App };
     let workload = world.state.workload_by_name(kind, &format!("w{a}"));
     let uid = workload.map_or(WorkloadUid::new(format!("u{a}")), |w| w.uid.clone());
-    let generation = Generation(workload.map_or(0, |w| w.last_generation.0) + u64::from(c == 0));
+    let generation = Generation(workload.map_or(0, |w| w.last_generation.0) + u64::from(b == 0));
     let number = 10 + world.revision * 16 + u64::from(a);
     let token = 100 + u64::from(b);
     let purpose = *TokenPurpose::ALL.get(usize::from(c)).unwrap_or(&TokenPurpose::Node);
@@ -38,6 +39,7 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
             let bound_name = (purpose == TokenPurpose::Reenroll).then(|| format!("n{a}"));
             MintJoinToken { bound_name, ..mint(token, purpose) }.into()
         }
+        1 if c > 0 => mint(token, TokenPurpose::Node).into(),
         1 => RevokeJoinToken { id: TokenId::new(format!("jt{token}")) }.into(),
         2..=4 => {
             let key = if c == 0 { 7 } else { number };
@@ -53,14 +55,15 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
         6 if c == 0 => RevokeCertificate { node }.into(),
         6..=8 => OpenSession {
             fingerprint: fingerprint(1),
-            server: ServerId(u64::from(d).max(1)),
+            server: ServerId(if d == 3 { 2 } else { 1 }),
             node,
             ..Default::default()
         }
         .into(),
+        9 if b > 1 => CheckpointSeen { seen: vec![Seen { node, epoch, last_seen_ms: number * 100_000 }] }.into(),
         9 => CloseSession { node, epoch, reason: "test".into() }.into(),
         10 => TransitionNode { node, epoch, to: Connection::ALL[usize::from(b) % 3], reason: "test".into() }.into(),
-        11 => CheckpointSeen { seen: vec![Seen { node, epoch, last_seen_ms: number * 1_000 }] }.into(),
+        11 => CheckpointSeen { seen: vec![Seen { node, epoch, last_seen_ms: number * 100_000 }] }.into(),
         12 => Cordon { node, reason: "test".into() }.into(),
         13 => Uncordon { node, reason: "test".into() }.into(),
         14 => {
@@ -75,10 +78,11 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
             ..Default::default()
         }
         .into(),
-        17 => DeleteNode { node }.into(),
+        17 if b == 0 => DeleteNode { node }.into(),
+        17 => PlaceWorkload { uid, expect_generation: generation }.into(),
         18..=20 => apply_workload(world, kind, (a, b, c, d), number).into(),
         21 => DeleteWorkload { uid, force: b == 0, expect_revision: None }.into(),
-        22 if c == 1 => RevokePlacement { uid, expect_generation: generation, reason: "test".into() }.into(),
+        22 if c > 1 => RevokePlacement { uid, expect_generation: generation, reason: "test".into() }.into(),
         22 => PlaceWorkload { uid, expect_generation: generation }.into(),
         23 => {
             let status = WorkloadStatus {
@@ -86,6 +90,9 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
                 phase: Phase::ALL[usize::from(b)],
                 ..Default::default()
             };
+            let placed = workload.and_then(|w| w.placement.as_ref()).filter(|_| c != 1);
+            let node = placed.map_or(node, |placement| placement.node.clone());
+            let epoch = if d == 0 { epoch } else { world.epoch(&node) };
             let statuses = vec![StatusReport { uid: uid.clone(), status }];
             ReportStatus { node, epoch, statuses, removed: if c < 2 { vec![uid] } else { vec![] } }.into()
         }
@@ -93,8 +100,10 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
         24 if c == 1 => RevokeApiToken { id: "root".into(), forget: b == 0 }.into(),
         24 => PutApiToken { token: api_token(&format!("t{a}"), Ability::ALL[usize::from(b) % 3]) }.into(),
         _ if c == 0 && d == 0 => Incarnate { incarnation: world.state.incarnation() + u64::from(a) }.into(),
-        _ if c == 1 => RemoveServer { server: ServerId(u64::from(a)) }.into(),
-        _ if c == 2 => SetFeatureLevel { level: u32::from(a) }.into(),
+        _ if c == 1 => {
+            RemoveServer { server: world.state.servers().last().map_or(ServerId(1), |server| server.id) }.into()
+        }
+        _ if c == 2 && d < 2 => SetFeatureLevel { level: u32::from(a) }.into(),
         _ => {
             let id = if b == 0 { ServerId(2) } else { world.state.next_server_id() };
             PutServer { server: Server { id, ..server(number) }, token_hash: Some(hash(token)) }.into()
@@ -126,12 +135,15 @@ fn apply_workload(world: &World, kind: WorkloadKind, (a, b, c, d): (u8, u8, u8, 
 
 fn run(steps: &[Dice]) -> World {
     let mut world = World::new();
+    for name in ["n0", "n1", "n2"] {
+        world.node(name);
+    }
     for step in steps {
         let command = command(&world, *step);
         let mut entry = world.entry(command);
         // Time goes on, and back; some requests carry an id, from a small set so that some repeat.
-        world.at_ms += u64::from(step.1) * 100_000;
-        entry.at_ms = world.at_ms - u64::from(step.2) * 50_000;
+        world.at_ms += u64::from(step.1) * 30_000;
+        entry.at_ms = world.at_ms - u64::from(step.2) * 20_000;
         if step.4 == 2 {
             entry.request_id = format!("r{}", step.0);
         }
@@ -151,8 +163,9 @@ fn random_histories_reach_every_command_both_ways() {
         let mut state = State::default();
         for (revision, entry) in world.log {
             let name = entry.command.name();
-            match state.apply_entry(revision, entry).reply {
-                Ok(reply) if reply.changed => *accepted.entry(name).or_insert(0) += 1,
+            let applied = state.apply_entry(revision, entry);
+            match applied.reply {
+                Ok(_) if !applied.writes.is_empty() => *accepted.entry(name).or_insert(0) += 1,
                 Ok(_) => {}
                 Err(_) => {
                     refused.insert(name);

@@ -122,12 +122,14 @@ fn a_checkpoint_keeps_last_seen_and_never_goes_back() {
     let mut world = World::new();
     let id = world.node("a");
     let epoch = world.epoch(&id);
+    let read = world.state.node(&id).unwrap().revision;
     let seen = |epoch, last_seen_ms| CheckpointSeen { seen: vec![Seen { node: id.clone(), epoch, last_seen_ms }] };
     world.ok(seen(epoch, 3_000_000));
     world.ok(seen(epoch, 2_000_000));
     world.ok(seen(Epoch(99), 9_000_000));
     world.ok(CheckpointSeen { seen: vec![Seen { node: "nd_gone".into(), epoch, last_seen_ms: 1 }] });
     assert_eq!(world.state.node(&id).unwrap().last_seen_ms, 3_000_000);
+    assert_eq!(world.state.node(&id).unwrap().revision, read, "who edits the node is not disturbed");
     let too_many = vec![Seen::default(); limits::CHECKPOINT_NODES_MAX + 1];
     assert_eq!(world.refused(CheckpointSeen { seen: too_many }), "invalid-field");
 }

@@ -135,8 +135,9 @@ impl World {
         }
     }
 
+    /// The epoch of the node's session; 0 when it has none.
     pub fn epoch(&self, node: &NodeId) -> Epoch {
-        self.state.node(node).unwrap().session.as_ref().map_or(Epoch(0), |session| session.epoch)
+        self.state.node(node).and_then(|n| n.session.as_ref()).map_or(Epoch(0), |session| session.epoch)
     }
 
     /// Creates or updates an app of one service; its answer.
