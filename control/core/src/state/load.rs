@@ -154,3 +154,25 @@ impl Fnv {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invariant::{InvariantId, check};
+
+    #[test]
+    fn an_index_that_differs_from_the_objects_is_found() {
+        let mut state = State::default();
+        state.index.unplaced.insert("w1".into());
+        assert_eq!(check(&state).iter().map(|violation| violation.id).collect::<Vec<_>>(), [InvariantId::IndexesExact]);
+    }
+
+    #[test]
+    fn equal_states_hash_equal_and_others_do_not() {
+        let mut state = State::default();
+        let empty = state.state_hash();
+        assert_eq!(empty, State::default().state_hash());
+        state.cluster = Some(Default::default());
+        assert_ne!(empty, state.state_hash());
+    }
+}

@@ -7,6 +7,7 @@ mod world;
 mod codec;
 mod entries;
 mod golden;
+mod invariants;
 mod names;
 mod nodes;
 mod placement;

@@ -1,0 +1,134 @@
+//! Each invariant is broken once, and must be found: a check that can't fail would prove nothing.
+
+use crate::world::*;
+use cara_core::command::*;
+use cara_core::invariant::{InvariantId, check, check_step};
+use cara_core::model::*;
+use cara_core::*;
+use prost::Message;
+
+/// A good state: two nodes, two workloads, a token that is used.
+fn good() -> World {
+    let mut world = World::new();
+    let a = world.node("a");
+    world.node("b");
+    for (name, port) in [("one", 8_001), ("two", 8_002), ("three", 8_003)] {
+        let mut create = world.app_command(name, "nginx");
+        create.spec.services[0].ports = vec![Port { container_port: 80, host_port: Some(port), ..Default::default() }];
+        world.ok(create);
+    }
+    world.ok(Cordon { node: a, reason: String::new() });
+    world
+}
+
+/// The state with the object under the key changed behind its back.
+fn broken<T: Message + Default>(state: &State, key: &str, change: impl FnOnce(&mut T)) -> State {
+    let mut change = Some(change);
+    let pairs = state.dump().into_iter().map(|(at, value)| {
+        if at != key.as_bytes() {
+            return (at, value);
+        }
+        let mut object = T::decode(value.as_slice()).unwrap();
+        change.take().unwrap()(&mut object);
+        (at, object.encode_to_vec())
+    });
+    let state = State::load(pairs).unwrap();
+    assert!(change.is_none(), "there is no {key}");
+    state
+}
+
+fn found(state: &State, id: InvariantId) {
+    let violations = check(state);
+    assert!(violations.iter().any(|violation| violation.id == id), "{id} was not found: {violations:?}");
+}
+
+fn node(state: &State, id: InvariantId, change: impl FnOnce(&mut Node)) {
+    let key = format!("node/{}", state.node_by_name("a").unwrap().id);
+    found(&broken(state, &key, change), id);
+}
+
+fn workload(state: &State, id: InvariantId, change: impl FnOnce(&mut Workload)) {
+    let key = format!("workload/{}", state.workload_by_name(WorkloadKind::App, "one").unwrap().uid);
+    found(&broken(state, &key, change), id);
+}
+
+#[test]
+fn what_is_wrong_with_a_node_is_found() {
+    let state = good().state;
+    let taken = state.node_by_name("b").unwrap().clone();
+    node(&state, InvariantId::NamesUnique, |n| n.name = "b".into());
+    node(&state, InvariantId::FingerprintsUnique, |n| n.certificate = taken.certificate.clone());
+    node(&state, InvariantId::EpochBounded, |n| n.session.as_mut().unwrap().epoch = Epoch(9));
+    node(&state, InvariantId::OnlineHasSession, |n| n.session = None);
+    node(&state, InvariantId::PendingNeverConnected, |n| n.connection = Connection::Pending);
+    node(&state, InvariantId::SessionHasCertificate, |n| n.certificate.as_mut().unwrap().revoked_at_ms = Some(1));
+    node(&state, InvariantId::TokenSpentOnce, |n| n.enrolled_with = taken.enrolled_with.clone());
+    node(&state, InvariantId::RevisionBounded, |n| n.revision = Revision(9_999));
+    node(&state, InvariantId::Bounded, |n| n.labels = (0..33).map(|k| (format!("k{k}"), "v".into())).collect());
+    let events = format!("node-events/{}", state.node_by_name("a").unwrap().id);
+    found(&broken(&state, &events, |e: &mut NodeEvents| e.events[0].at_ms = u64::MAX), InvariantId::OrderedInTime);
+    let many = |e: &mut NodeEvents| e.events = vec![NodeEvent::default(); limits::NODE_EVENTS_MAX + 1];
+    found(&broken(&state, &events, many), InvariantId::Bounded);
+}
+
+#[test]
+fn what_is_wrong_with_a_workload_is_found() {
+    let state = good().state;
+    workload(&state, InvariantId::NamesUnique, |w| w.name = "two".into());
+    workload(&state, InvariantId::PlacedNodeExists, |w| w.placement.as_mut().unwrap().node = "nd_z".into());
+    workload(&state, InvariantId::GenerationBounded, |w| w.last_generation = Generation(0));
+    workload(&state, InvariantId::DeletingIsPlaced, |w| {
+        w.deleting = true;
+        w.placement = None;
+    });
+    let third = state.workload_by_name(WorkloadKind::App, "three").unwrap();
+    let first = state.workload_by_name(WorkloadKind::App, "one").unwrap();
+    assert_eq!(third.placement.as_ref().unwrap().node, first.placement.as_ref().unwrap().node);
+    workload(&state, InvariantId::HostPortsUnique, |w| w.spec.services[0].ports[0].host_port = Some(8_003));
+}
+
+#[test]
+fn what_is_wrong_with_the_cluster_is_found() {
+    let state = good().state;
+    let root = |token: &mut ApiToken| token.revoked_at_ms = Some(1);
+    found(&broken(&state, "api-token/root", root), InvariantId::RootTokenLeft);
+    let ids = |cluster: &mut Cluster| cluster.last_server_id = ServerId(0);
+    found(&broken(&state, "cluster", ids), InvariantId::ServerLeft);
+}
+
+#[test]
+fn what_went_back_is_found() {
+    let world = good();
+    let after = &world.state;
+    let node = format!("node/{}", after.node_by_name("a").unwrap().id);
+    let workload = format!("workload/{}", after.workload_by_name(WorkloadKind::App, "one").unwrap().uid);
+    let token = format!("join-token/{}", after.node_by_name("a").unwrap().enrolled_with.clone().unwrap());
+    let before = broken(after, &node, |n: &mut Node| n.last_epoch = Epoch(9));
+    step(&before, after, InvariantId::EpochRises);
+    let before = broken(after, &node, |n: &mut Node| {
+        let certificate = n.certificate.as_mut().unwrap();
+        certificate.fingerprint = hash(12_345);
+    });
+    step(&before, after, InvariantId::CertificateRises);
+    let before = broken(after, &workload, |w: &mut Workload| w.last_generation = Generation(9));
+    step(&before, after, InvariantId::GenerationRises);
+    let before = broken(after, &workload, |w: &mut Workload| w.placement = None);
+    step(&before, after, InvariantId::GenerationRises);
+    let before = broken(after, &workload, |w: &mut Workload| w.deleting = true);
+    step(&before, after, InvariantId::DeletionStands);
+    let before = broken(after, &token, |t: &mut JoinToken| t.used.as_mut().unwrap().key_hash = hash(9));
+    step(&before, after, InvariantId::TokenUseStands);
+    step(after, &World::new().state, InvariantId::LogTimeRises);
+}
+
+fn step(before: &State, after: &State, id: InvariantId) {
+    let violations = check_step(before, after);
+    assert!(violations.iter().any(|violation| violation.id == id), "{id} was not found: {violations:?}");
+}
+
+#[test]
+fn each_invariant_says_what_must_hold() {
+    for id in InvariantId::ALL {
+        assert!(id.sentence().ends_with('.') && id.sentence().len() > 20, "{id}");
+    }
+}
