@@ -1,0 +1,70 @@
+//! What an agent is told at its start, with the defaults and the reasons for them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cara_transport::JoinToken;
+
+/// How one agent runs. [`Config::new`] gives production's defaults; tests and the simulator shorten the times.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Holds the identity, the key and the ledger; one agent per folder.
+    pub data_dir: PathBuf,
+    /// The node's name, as operators see it. Used when enrolling.
+    pub node_name: String,
+    /// Where other nodes reach this one (host or IP address). Used when enrolling.
+    pub advertise: String,
+    /// The join token; needed only as long as the data folder holds no identity.
+    pub token: Option<JoinToken>,
+    /// First wait after a failed connection; doubles up to [`Config::backoff_max`]. Default 1 s.
+    pub backoff_min: Duration,
+    /// The longest wait between two attempts. Default 30 s: a server that returns is found within that.
+    pub backoff_max: Duration,
+    /// The longest wait while servers answer but have no leader. Default 1 s, the length of an election.
+    pub election_retry: Duration,
+    /// The wait after a refusal that only an operator can end (revoked, deleted). Default 60 s.
+    pub refused_retry: Duration,
+    /// Deadline of one connection, TCP and TLS together. Default 5 s.
+    pub connect_deadline: Duration,
+    /// Deadline of one call, and of a server's first word in a session. Default 10 s.
+    pub call_deadline: Duration,
+    /// The engine is listed at least this often, events or not. Default 10 s.
+    pub resync: Duration,
+    /// How long a container may take to stop before it is killed. Default 10 s, as Docker's own.
+    pub stop_grace: Duration,
+}
+
+impl Config {
+    /// Production's defaults for this folder, name and address.
+    pub fn new(data_dir: impl Into<PathBuf>, node_name: impl Into<String>, advertise: impl Into<String>) -> Self {
+        Self {
+            data_dir: data_dir.into(),
+            node_name: node_name.into(),
+            advertise: advertise.into(),
+            token: None,
+            backoff_min: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(30),
+            election_retry: Duration::from_secs(1),
+            refused_retry: Duration::from_secs(60),
+            connect_deadline: Duration::from_secs(5),
+            call_deadline: Duration::from_secs(10),
+            resync: Duration::from_secs(10),
+            stop_grace: Duration::from_secs(10),
+        }
+    }
+
+    /// The identity file.
+    pub(crate) fn identity_file(&self) -> PathBuf {
+        self.data_dir.join("identity.json")
+    }
+
+    /// The private key of an enrolment that has not been answered yet.
+    pub(crate) fn pending_key_file(&self) -> PathBuf {
+        self.data_dir.join("enrol-key.pem")
+    }
+
+    /// The ledger.
+    pub(crate) fn ledger_file(&self) -> PathBuf {
+        self.data_dir.join("ledger")
+    }
+}

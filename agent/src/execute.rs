@@ -1,0 +1,129 @@
+//! Carries out a workload's actions in order, each with a deadline. Decides nothing: what fails is told to the tracker.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cara_env::Env;
+use tokio::sync::watch;
+
+use crate::plan::{Action, Step};
+use crate::runtime::{ContainerRuntime, RuntimeError};
+
+/// Creating, starting, removing, networks and volumes: a healthy engine needs a second; a busy disk gets a minute.
+const STEP_DEADLINE: Duration = Duration::from_secs(60);
+/// Pulling an image: a large one over a slow link.
+const PULL_DEADLINE: Duration = Duration::from_secs(15 * 60);
+
+/// One workload's actions, to be done in a task of their own.
+pub(crate) struct Job {
+    pub(crate) env: Env,
+    pub(crate) runtime: Arc<dyn ContainerRuntime>,
+    pub(crate) uid: String,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) stop_grace: Duration,
+    /// Turns true when something else is wanted of the workload: a pull is given up, and nothing new is begun.
+    pub(crate) cancel: watch::Receiver<bool>,
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) uid: String,
+    /// Service (empty = the whole) and why it failed.
+    pub(crate) failures: Vec<(String, RuntimeError)>,
+    /// Services whose container was started, and whether it had run before.
+    pub(crate) started: Vec<(String, bool)>,
+    /// False when it was given up in between.
+    pub(crate) complete: bool,
+}
+
+impl Job {
+    pub(crate) async fn run(mut self) -> Outcome {
+        let mut outcome = Outcome { uid: self.uid.clone(), failures: Vec::new(), started: Vec::new(), complete: true };
+        let mut failed: BTreeSet<String> = BTreeSet::new();
+        for action in std::mem::take(&mut self.actions) {
+            if *self.cancel.borrow() {
+                outcome.complete = false;
+                break;
+            }
+            if failed.contains(&action.service) {
+                continue;
+            }
+            match self.step(&action.step).await {
+                Some(Ok(())) => {
+                    tracing::debug!(uid = %self.uid, service = %action.service, step = ?action.step, "done");
+                    if let Step::Start { again, .. } = action.step {
+                        outcome.started.push((action.service, again));
+                    }
+                }
+                Some(Err(error)) => {
+                    tracing::warn!(uid = %self.uid, service = %action.service, "{error}");
+                    let whole = action.service.is_empty();
+                    failed.insert(action.service.clone());
+                    outcome.failures.push((action.service, error));
+                    if whole {
+                        break;
+                    }
+                }
+                None => {
+                    outcome.complete = false;
+                    break;
+                }
+            }
+        }
+        outcome
+    }
+
+    /// One step; none when it was given up.
+    async fn step(&mut self, step: &Step) -> Option<Result<(), RuntimeError>> {
+        let runtime = self.runtime.clone();
+        let limit = match step {
+            Step::EnsureImage(_) => PULL_DEADLINE,
+            Step::Stop(_) => STEP_DEADLINE + self.stop_grace,
+            _ => STEP_DEADLINE,
+        };
+        let grace = self.stop_grace;
+        let work = async {
+            match step {
+                Step::EnsureNetwork(network) => runtime.ensure_network(network).await,
+                Step::EnsureVolume(volume) => runtime.ensure_volume(volume).await,
+                Step::EnsureImage(image) => runtime.ensure_image(image).await,
+                Step::Create(container) => runtime.create(container).await,
+                Step::Start { container, .. } => runtime.start(container).await,
+                Step::Stop(container) => runtime.stop(container, grace).await,
+                Step::Remove(container) => runtime.remove(container).await,
+                Step::RemoveNetwork(name) => runtime.remove_network(name).await,
+                Step::RemoveVolume(name) => runtime.remove_volume(name).await,
+            }
+        };
+        let work = cara_env::timeout(&*self.env.clock, limit, work);
+        let done = if matches!(step, Step::EnsureImage(_)) {
+            // Only a pull may be given up: any other call could still take effect after the next listing.
+            tokio::select! {
+                biased;
+                done = work => done,
+                _ = self.cancel.wait_for(|cancel| *cancel) => return None,
+            }
+        } else {
+            work.await
+        };
+        Some(done.unwrap_or_else(|_| {
+            Err(RuntimeError::Deadline { engine: "the engine".into(), operation: name(step).into(), limit })
+        }))
+    }
+}
+
+fn name(step: &Step) -> &'static str {
+    match step {
+        Step::EnsureNetwork(_) => "making a network",
+        Step::EnsureVolume(_) => "making a volume",
+        Step::EnsureImage(_) => "pulling an image",
+        Step::Create(_) => "making a container",
+        Step::Start { .. } => "starting a container",
+        Step::Stop(_) => "stopping a container",
+        Step::Remove(_) => "removing a container",
+        Step::RemoveNetwork(_) => "removing a network",
+        Step::RemoveVolume(_) => "removing a volume",
+    }
+}

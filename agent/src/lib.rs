@@ -1,0 +1,43 @@
+//! The agent of one node: it enrols once, keeps a session with the leader, and makes the node run what it was given.
+//!
+//! ```text
+//!   servers <--- connect, session ---> ledger ---> reconcile: observe, plan, execute ---> runtime (Docker, memory)
+//!                 heartbeats            on disk                    |
+//!                 reports <----------------------------------------+
+//! ```
+//!
+//! The session and the reconciling are separate tasks that share two values: the last desired set, and the last report.
+//! So an engine that hangs never delays a heartbeat, and servers that are away never stop a container: the ledger on
+//! disk is what the node runs, with or without anyone to talk to.
+//!
+//! Invariants: what carries no label of this cluster and node is never touched; a desired set older than the last one
+//! is never acted on; [`plan`] is pure and decides everything that [`run`] does to the engine.
+//! What is absent: any judgement about the node's health or placement. Those are the leader's.
+
+mod backoff;
+mod config;
+mod connect;
+mod enrol;
+mod error;
+mod execute;
+mod facts;
+mod identity;
+mod keeper;
+pub mod labels;
+pub mod ledger;
+mod logs;
+pub mod observed;
+pub mod plan;
+mod reconcile;
+mod renew;
+mod run;
+pub mod runtime;
+mod session;
+mod status;
+pub mod tracker;
+
+pub use config::Config;
+pub use error::{EnrolError, RunError};
+pub use identity::{Identity, IdentityError};
+pub use run::run;
+pub use runtime::ContainerRuntime;

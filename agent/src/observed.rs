@@ -1,0 +1,83 @@
+//! What of ours exists in the engine, sorted by workload. Whatever lacks our labels is invisible from here on.
+
+use std::collections::BTreeMap;
+
+use crate::labels::{self, Labels, Owner};
+use crate::runtime::{ContainerInfo, Listing, Object};
+
+/// Everything of ours, by workload uid.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// By uid.
+    pub workloads: BTreeMap<String, Footprint>,
+}
+
+/// What exists of one workload.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Its containers, by name.
+    pub containers: Vec<Held>,
+    /// Names of its networks.
+    pub networks: Vec<String>,
+    /// Names of its volumes that stay.
+    pub managed_volumes: Vec<String>,
+    /// Names of its volumes that go with it.
+    pub ephemeral_volumes: Vec<String>,
+}
+
+impl Footprint {
+    /// True when nothing is left that has to go with the workload.
+    pub fn is_gone(&self) -> bool {
+        self.containers.is_empty() && self.networks.is_empty() && self.ephemeral_volumes.is_empty()
+    }
+
+    /// Does a volume of this name exist?
+    pub fn has_volume(&self, name: &str) -> bool {
+        self.managed_volumes.iter().chain(&self.ephemeral_volumes).any(|n| n == name)
+    }
+}
+
+/// A container of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Its service.
+    pub service: String,
+    /// The placement that made it.
+    pub generation: u64,
+    /// Hash of what it was made from.
+    pub spec: String,
+    /// What the engine says.
+    pub info: ContainerInfo,
+}
+
+impl Observed {
+    /// Sorts a listing. Labels are checked again here, so that a fault in the engine's filter can't reach a foreign
+    /// object; a container whose generation can't be read counts as the oldest.
+    pub fn of(owner: &Owner, listing: &Listing) -> Self {
+        let mut observed = Self::default();
+        for info in listing.containers.iter().filter(|c| owner.owns(&c.labels)) {
+            let text = |key: &str| info.labels.get(key).cloned().unwrap_or_default();
+            let held = Held {
+                service: text(labels::SERVICE),
+                generation: text(labels::GENERATION).parse().unwrap_or_default(),
+                spec: text(labels::SPEC),
+                info: info.clone(),
+            };
+            observed.footprint(&info.labels).containers.push(held);
+        }
+        for Object { name, labels } in listing.networks.iter().filter(|o| owner.owns(&o.labels)) {
+            observed.footprint(labels).networks.push(name.clone());
+        }
+        for Object { name, labels } in listing.volumes.iter().filter(|o| owner.owns(&o.labels)) {
+            let ephemeral = labels.get(labels::EPHEMERAL).is_some_and(|v| v == "true");
+            let footprint = observed.footprint(labels);
+            if ephemeral { &mut footprint.ephemeral_volumes } else { &mut footprint.managed_volumes }
+                .push(name.clone());
+        }
+        observed
+    }
+
+    fn footprint(&mut self, labels: &Labels) -> &mut Footprint {
+        self.workloads.entry(labels.get(labels::UID).cloned().unwrap_or_default()).or_default()
+    }
+}

@@ -1,0 +1,97 @@
+//! An agent from start to shutdown.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cara_env::Env;
+use cara_proto::agent::{Desired, Report};
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::connect::Connector;
+use crate::enrol::enrol;
+use crate::error::{EnrolError, RunError};
+use crate::facts;
+use crate::identity::Identity;
+use crate::labels::Owner;
+use crate::ledger::{Ledger, Refused};
+use crate::reconcile::Reconciler;
+use crate::runtime::ContainerRuntime;
+
+/// Runs the agent until `shutdown` turns true. Containers keep running when it ends, however it ends.
+///
+/// # Errors
+/// Only before the node is at work: no token, a refused enrolment, a damaged identity or ledger. Later troubles (servers
+/// away, engine away, disk full) are logged, reported and outlived.
+pub async fn run(
+    config: Config,
+    env: Env,
+    runtime: Arc<dyn ContainerRuntime>,
+    mut shutdown: watch::Receiver<bool>,
+) -> Result<(), RunError> {
+    let identity = match Identity::load(&env, &config.identity_file())? {
+        Some(identity) => identity,
+        None => tokio::select! {
+            biased;
+            () = asked(&mut shutdown) => return Err(EnrolError::Stopped.into()),
+            identity = first_identity(&config, &env, &*runtime) => identity?,
+        },
+    };
+    let ledger = Ledger::open(env.files.clone(), config.ledger_file())?;
+    tracing::info!(node = %identity.node_id, cluster = %identity.cluster_id, "this node");
+    let (shared, desired) = Shared::new(ledger);
+    let (report, reports) = watch::channel(None::<Report>);
+    let owner = Owner { cluster_id: identity.cluster_id.clone(), node_id: identity.node_id.clone() };
+    let reconciler = Reconciler::new(env.clone(), &config, runtime.clone(), owner, desired, report);
+    let reconciling = cara_env::spawn(reconciler.run());
+    let mut connector = Connector::new(env, config, identity, runtime, shared, reports)?;
+    tokio::select! {
+        biased;
+        () = asked(&mut shutdown) => {}
+        () = connector.run() => {}
+    }
+    reconciling.abort();
+    let _aborted = reconciling.await;
+    tracing::info!("the agent has ended; containers keep running");
+    Ok(())
+}
+
+async fn first_identity(config: &Config, env: &Env, runtime: &dyn ContainerRuntime) -> Result<Identity, RunError> {
+    let token = config.token.as_ref().ok_or_else(|| RunError::NoToken { folder: config.data_dir.clone() })?;
+    let identity = enrol(env, config, token, async || facts::gather(env, runtime).await).await?;
+    tracing::info!(node = %identity.node_id, name = %config.node_name, "enrolled");
+    Ok(identity)
+}
+
+/// Returns once the shutdown was asked for, or can't be any more.
+async fn asked(shutdown: &mut watch::Receiver<bool>) {
+    drop(shutdown.wait_for(|stop| *stop).await);
+}
+
+/// What sessions and the reconciler share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    ledger: Arc<Mutex<Ledger>>,
+    desired: watch::Sender<Option<Arc<Desired>>>,
+}
+
+impl Shared {
+    pub(crate) fn new(ledger: Ledger) -> (Self, watch::Receiver<Option<Arc<Desired>>>) {
+        let (desired, receiver) = watch::channel(ledger.desired().cloned().map(Arc::new));
+        (Self { ledger: Arc::new(Mutex::new(ledger)), desired }, receiver)
+    }
+
+    /// The fence of the last desired set taken.
+    pub(crate) fn fence(&self) -> cara_proto::agent::Fence {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).fence()
+    }
+
+    /// Offers a desired set to the ledger and, once it is saved, to the reconciler.
+    pub(crate) fn offer(&self, desired: Desired) -> Result<(), Refused> {
+        // The lock is held over the write: two sessions (an old one ending, a new one starting) keep their order.
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        if ledger.offer(desired.clone())? {
+            self.desired.send_replace(Some(Arc::new(desired)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,170 @@
+//! An engine without processes: containers and volumes are entries in memory. For `caractrl dev`, the simulator and the
+//! benchmark.
+//!
+//! Deterministic: no task, no thread, no randomness; time is the given clock's. The engine outlives the agent as long as
+//! the caller keeps it, like a real one; [`MemoryHandle`] is the world's hand in it: faults, and what ran when.
+
+mod handle;
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use cara_env::Clock;
+pub use handle::{MemoryHandle, Running, Start};
+use tokio::sync::{Notify, mpsc, watch};
+
+use super::{ContainerRuntime, ContainerSpec, EngineInfo, Listing, LogOptions, Object, RuntimeError};
+use crate::labels::Labels;
+use state::State;
+
+/// Images with this prefix don't exist; all others do.
+pub const MISSING_PREFIX: &str = "missing/";
+
+/// The engine. A clone is the same engine.
+#[derive(Clone)]
+pub struct MemoryRuntime {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    /// Something changed; the agent may want to look.
+    changed: Notify,
+    /// Calls wait as long as this is true.
+    hanging: watch::Sender<bool>,
+    info: EngineInfo,
+}
+
+impl MemoryRuntime {
+    /// An empty engine on a machine with 8 processors and 16 GiB.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self::with_capacity(clock, 8, 16 << 30)
+    }
+
+    /// An empty engine on a machine of this size.
+    pub fn with_capacity(clock: Arc<dyn Clock>, cpus: u64, memory_bytes: u64) -> Self {
+        let shared = Shared {
+            clock,
+            state: Mutex::new(State::default()),
+            changed: Notify::new(),
+            hanging: watch::Sender::new(false),
+            info: EngineInfo { engine: "memory".into(), cpus, memory_bytes },
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The world's hand in this engine.
+    pub fn handle(&self) -> MemoryHandle {
+        MemoryHandle::new(self.shared.clone())
+    }
+
+    /// Waits while the engine hangs, then works on its state.
+    async fn call<T>(&self, work: impl FnOnce(&mut State, Now) -> T) -> T {
+        let mut hanging = self.shared.hanging.subscribe();
+        // The sender lives in `shared`, so waiting can't fail.
+        drop(hanging.wait_for(|hanging| !hanging).await);
+        work(&mut self.shared.lock(), self.shared.now())
+    }
+
+    /// As [`Self::call`], and tells the agent that something changed.
+    async fn change<T>(&self, work: impl FnOnce(&mut State, Now) -> T) -> T {
+        let done = self.call(work).await;
+        self.shared.changed.notify_one();
+        done
+    }
+}
+
+/// Both clocks at one moment.
+#[derive(Debug, Clone, Copy)]
+struct Now {
+    monotonic: Duration,
+    wall_ms: u64,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Now {
+        Now { monotonic: self.clock.monotonic(), wall_ms: self.clock.wall_ms() }
+    }
+}
+
+impl std::fmt::Debug for MemoryRuntime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MemoryRuntime")
+    }
+}
+
+#[async_trait::async_trait]
+impl ContainerRuntime for MemoryRuntime {
+    async fn info(&self) -> Result<EngineInfo, RuntimeError> {
+        Ok(self.call(|_, _| self.shared.info.clone()).await)
+    }
+
+    async fn list(&self, filter: &Labels) -> Result<Listing, RuntimeError> {
+        Ok(self.call(|state, _| state.list(filter)).await)
+    }
+
+    async fn ensure_image(&self, image: &str) -> Result<(), RuntimeError> {
+        let present = self.call(|_, _| !image.starts_with(MISSING_PREFIX)).await;
+        let cause = format!("the memory runtime has no image whose name begins with {MISSING_PREFIX}");
+        if present { Ok(()) } else { Err(RuntimeError::ImageMissing { image: image.to_owned(), cause }) }
+    }
+
+    async fn ensure_network(&self, network: &Object) -> Result<(), RuntimeError> {
+        self.change(|state, _| state.ensure_network(network)).await
+    }
+
+    async fn remove_network(&self, name: &str) -> Result<(), RuntimeError> {
+        self.change(|state, _| state.remove_network(name)).await
+    }
+
+    async fn ensure_volume(&self, volume: &Object) -> Result<(), RuntimeError> {
+        self.change(|state, _| state.ensure_volume(volume)).await
+    }
+
+    async fn remove_volume(&self, name: &str) -> Result<(), RuntimeError> {
+        self.change(|state, _| state.remove_volume(name)).await
+    }
+
+    async fn create(&self, container: &ContainerSpec) -> Result<(), RuntimeError> {
+        self.change(|state, now| state.create(container, now)).await
+    }
+
+    async fn start(&self, container: &str) -> Result<(), RuntimeError> {
+        self.change(|state, now| state.start(container, now)).await
+    }
+
+    async fn stop(&self, container: &str, _grace: Duration) -> Result<(), RuntimeError> {
+        self.change(|state, now| state.end(container, 143, now)).await;
+        Ok(())
+    }
+
+    async fn remove(&self, container: &str) -> Result<(), RuntimeError> {
+        self.change(|state, now| state.remove(container, now)).await;
+        Ok(())
+    }
+
+    async fn logs(&self, container: &str, options: LogOptions, sink: mpsc::Sender<Bytes>) -> Result<(), RuntimeError> {
+        let lines = self.call(|state, _| state.logs(container, options)).await?;
+        for line in lines {
+            if sink.send(line.into()).await.is_err() {
+                return Ok(());
+            }
+        }
+        if options.follow {
+            // Nothing here writes on; the one who follows ends it.
+            sink.closed().await;
+        }
+        Ok(())
+    }
+
+    async fn changed(&self) {
+        self.shared.changed.notified().await;
+    }
+}

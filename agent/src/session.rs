@@ -1,0 +1,260 @@
+//! One session with one server: hello, heartbeats, desired sets down, reports up.
+//!
+//! Heartbeats and reports have tasks of their own; the session itself only reads and waits for nothing but the server,
+//! so neither a slow engine nor a slow disk makes a heartbeat late.
+
+mod refusal;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cara_env::{Env, Task};
+use cara_proto::agent::agent_client::AgentClient;
+use cara_proto::agent::agent_frame::Frame as Up;
+use cara_proto::agent::server_frame::Frame as Down;
+use cara_proto::agent::{AgentFrame, Desired, Goodbye, Heartbeat, Hello, Report, ServerFrame};
+use cara_proto::node::Facts;
+pub(crate) use refusal::refusal;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use crate::config::Config;
+use crate::keeper::Keeper;
+use crate::ledger::Refused;
+use crate::logs::LogsDesk;
+use crate::renew::keep_renewed;
+use crate::run::Shared;
+use crate::runtime::ContainerRuntime;
+
+/// Frames waiting to be sent: a heartbeat and a report at a time, with room for one round trip.
+const OUTBOX: usize = 16;
+/// A desired set or a report of thousands of workloads is below this.
+const FRAME_BYTES_MAX: usize = 16 << 20;
+/// Used until a server names an interval.
+const INTERVAL_DEFAULT: Duration = Duration::from_secs(15);
+/// A session ends after this many intervals without an acknowledgement.
+const MISSED_MAX: u32 = 3;
+/// Requests for output answered at a time.
+const LOGS_MAX: usize = 8;
+
+/// How a session ended.
+#[derive(Debug)]
+pub(crate) struct End {
+    /// At least one heartbeat was acknowledged.
+    pub(crate) healthy: bool,
+    pub(crate) why: Why,
+}
+
+/// Why a session ended.
+#[derive(Debug)]
+pub(crate) enum Why {
+    /// The connection or the server is gone.
+    Lost(String),
+    /// The server isn't the leader; who is, if it knows.
+    NotLeader(Option<String>),
+    /// The cluster doesn't want this node; code, message, hint.
+    Refused { code: String, message: String, hint: String },
+}
+
+/// What a session needs, for all sessions of this agent.
+pub(crate) struct Ground {
+    pub(crate) env: Env,
+    pub(crate) config: Config,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) runtime: Arc<dyn ContainerRuntime>,
+    pub(crate) shared: Shared,
+    pub(crate) reports: watch::Receiver<Option<Report>>,
+}
+
+/// Ends a task with the session that began it.
+struct Helper(Task<()>);
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Holds a session over this connection until it ends.
+pub(crate) async fn hold(ground: &Ground, address: &str, channel: Channel, facts: Facts) -> End {
+    let mut session = match Session::open(ground, address, channel, facts).await {
+        Ok(session) => session,
+        Err(why) => return End { healthy: false, why },
+    };
+    let why = session.read().await;
+    End { healthy: session.healthy, why }
+}
+
+struct Session<'a> {
+    ground: &'a Ground,
+    inbound: Streaming<ServerFrame>,
+    interval: watch::Sender<Duration>,
+    /// When the last heartbeat was acknowledged, or the session began.
+    heard: Duration,
+    healthy: bool,
+    /// A desired set that could not be saved yet.
+    unsaved: Option<Desired>,
+    logs: LogsDesk,
+    _helpers: [Helper; 3],
+}
+
+impl<'a> Session<'a> {
+    async fn open(ground: &'a Ground, address: &str, channel: Channel, facts: Facts) -> Result<Self, Why> {
+        let (outbox, frames) = mpsc::channel(OUTBOX);
+        let node_id = ground.keeper.identity().node_id;
+        let hello = Hello { node_id, facts: Some(facts), fence: Some(ground.shared.fence()) };
+        outbox.try_send(frame(Up::Hello(hello))).expect("the outbox is empty");
+        let mut client = AgentClient::new(channel.clone())
+            .max_decoding_message_size(FRAME_BYTES_MAX)
+            .max_encoding_message_size(FRAME_BYTES_MAX);
+        let limit = ground.config.call_deadline;
+        let opening = async {
+            let mut inbound = client.session(ReceiverStream::new(frames)).await.map_err(why)?.into_inner();
+            let first = inbound.message().await.map_err(why)?;
+            Ok((inbound, first))
+        };
+        let (inbound, first) = cara_env::timeout(&*ground.env.clock, limit, opening)
+            .await
+            .unwrap_or_else(|_| Err(Why::Lost(format!("{address} opened no session within {limit:?}"))))?;
+        let welcome = match first.and_then(|f| f.frame) {
+            Some(Down::Welcome(welcome)) => welcome,
+            Some(Down::Goodbye(goodbye)) => return Err(parted(goodbye)),
+            _ => return Err(Why::Lost(format!("{address} did not begin with a welcome"))),
+        };
+        tracing::info!(server = address, epoch = welcome.epoch, "session");
+        ground.keeper.remember_servers(&welcome.servers);
+        let (interval, intervals) = watch::channel(interval_of(welcome.heartbeat_interval_ms));
+        let env = &ground.env;
+        let helpers = [
+            Helper(cara_env::spawn(heartbeats(env.clone(), intervals, outbox.clone()))),
+            Helper(cara_env::spawn(reports(ground.reports.clone(), outbox))),
+            Helper(cara_env::spawn(keep_renewed(env.clone(), ground.keeper.clone(), channel.clone(), limit))),
+        ];
+        let logs = LogsDesk::new(ground, address, channel, Arc::new(Semaphore::new(LOGS_MAX)));
+        let heard = env.clock.monotonic();
+        Ok(Self { ground, inbound, interval, heard, healthy: false, unsaved: None, logs, _helpers: helpers })
+    }
+
+    /// Reads until the session ends.
+    async fn read(&mut self) -> Why {
+        let clock = self.ground.env.clock.clone();
+        loop {
+            let interval = *self.interval.borrow();
+            let patience = (self.heard + interval * MISSED_MAX).saturating_sub(clock.monotonic());
+            let frame = match cara_env::timeout(&*clock, patience, self.inbound.message()).await {
+                Ok(Ok(Some(frame))) => frame.frame,
+                Ok(Ok(None)) => return Why::Lost("the server closed the session".into()),
+                Ok(Err(status)) => return why(status),
+                Err(_) => {
+                    let text =
+                        format!("no heartbeat was acknowledged for {:.1} s", (interval * MISSED_MAX).as_secs_f64());
+                    return Why::Lost(text);
+                }
+            };
+            match frame {
+                Some(Down::Ack(ack)) => {
+                    self.heard = clock.monotonic();
+                    self.healthy = true;
+                    self.ground.keeper.remember_servers(&ack.servers);
+                    self.set_interval(ack.interval_ms);
+                    if let Some(desired) = self.unsaved.take() {
+                        self.desired(desired);
+                    }
+                }
+                Some(Down::Desired(desired)) => self.desired(desired),
+                Some(Down::Logs(request)) => self.logs.answer(request),
+                Some(Down::Goodbye(goodbye)) => return parted(goodbye),
+                // A frame of a newer server, or a second welcome: nothing that we'd need.
+                Some(Down::Welcome(_)) | None => {}
+            }
+        }
+    }
+
+    fn set_interval(&self, interval_ms: u64) {
+        if interval_ms > 0 {
+            let interval = interval_of(interval_ms);
+            self.interval.send_if_modified(|last| std::mem::replace(last, interval) != interval);
+        }
+    }
+
+    fn desired(&mut self, desired: Desired) {
+        match self.ground.shared.offer(desired.clone()) {
+            Ok(()) => self.unsaved = None,
+            Err(error @ Refused::Write { .. }) => {
+                tracing::error!("{error}");
+                self.unsaved = Some(desired);
+            }
+            Err(error) => tracing::warn!("refused: {error}"),
+        }
+    }
+}
+
+async fn heartbeats(env: Env, mut interval: watch::Receiver<Duration>, outbox: mpsc::Sender<AgentFrame>) {
+    let mut sequence = 0;
+    loop {
+        sequence += 1;
+        if outbox.send(frame(Up::Heartbeat(Heartbeat { sequence }))).await.is_err() {
+            return;
+        }
+        // A little early rather than late, and never in step with other nodes.
+        let full = u64::try_from(interval.borrow_and_update().as_millis()).unwrap_or(u64::MAX);
+        let wait = Duration::from_millis(full / 5 * 4 + env.rng.below(full / 5 + 1));
+        tokio::select! {
+            biased;
+            () = env.clock.sleep(wait) => {}
+            changed = interval.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// Sends the whole report now and at each change.
+async fn reports(mut reports: watch::Receiver<Option<Report>>, outbox: mpsc::Sender<AgentFrame>) {
+    loop {
+        let report = reports.borrow_and_update().clone();
+        if let Some(report) = report
+            && outbox.send(frame(Up::Report(report))).await.is_err()
+        {
+            return;
+        }
+        if reports.changed().await.is_err() {
+            // The agent is ending: stay, so that the session ends for its own reason.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn frame(frame: Up) -> AgentFrame {
+    AgentFrame { frame: Some(frame) }
+}
+
+fn interval_of(ms: u64) -> Duration {
+    if ms == 0 { INTERVAL_DEFAULT } else { Duration::from_millis(ms) }
+}
+
+fn why(status: Status) -> Why {
+    let refusal = refusal(&status);
+    if refusal.leader.is_some() || refusal.code == "not_leader" {
+        Why::NotLeader(refusal.leader)
+    } else if refusal.is_final {
+        Why::Refused { code: refusal.code, message: refusal.message, hint: refusal.hint }
+    } else if status.code() == tonic::Code::Unavailable && !refusal.code.is_empty() {
+        Why::NotLeader(None) // It said so itself, so it lives: no leader is known at the moment.
+    } else {
+        Why::Lost(refusal.message)
+    }
+}
+
+fn parted(goodbye: Goodbye) -> Why {
+    let leader = Some(goodbye.leader).filter(|leader| !leader.is_empty());
+    match goodbye.code.as_str() {
+        "not_leader" => Why::NotLeader(leader),
+        "revoked" | "deleted" => Why::Refused { code: goodbye.code, message: goodbye.message, hint: String::new() },
+        "replaced" => Why::Lost(
+            "another session of this node has begun; if that goes on, two agents use copies of one data folder: stop one"
+                .to_owned(),
+        ),
+        code => Why::Lost(format!("the server said goodbye ({code}): {}", goodbye.message)),
+    }
+}

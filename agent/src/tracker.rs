@@ -1,0 +1,119 @@
+//! What the agent remembers between two looks at the engine: failures, how often a container was restarted, and when to
+//! try again. In memory only: after a restart of the agent everything is tried at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use cara_proto::workload::Assignment;
+
+use crate::backoff::doubled;
+use crate::observed::Observed;
+use crate::runtime::RuntimeError;
+
+/// First wait before a failed container or action is tried again.
+pub const RETRY_MIN: Duration = Duration::from_secs(5);
+/// The longest such wait.
+pub const RETRY_MAX: Duration = Duration::from_secs(300);
+/// A container that has run for this long has recovered: its next failure waits [`RETRY_MIN`] again.
+pub const STABLE: Duration = Duration::from_secs(300);
+
+/// A workload's part: a service, or the whole (empty).
+type Part = (String, String);
+
+/// Failures and waits by workload and service.
+#[derive(Debug, Clone, Default)]
+pub struct Tracker {
+    parts: BTreeMap<Part, Attempts>,
+}
+
+/// What is known of one part.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attempts {
+    /// Failures in a row.
+    pub failures: u32,
+    /// How often its container was started again after it had run.
+    pub restarts: u64,
+    /// Not tried before this moment of the monotonic clock.
+    pub not_before: Duration,
+    /// The last failure, until it has recovered: reason and message.
+    pub error: Option<(String, String)>,
+    /// Since when its container runs without interruption, as seen here.
+    running_since: Option<Duration>,
+}
+
+impl Attempts {
+    fn failed(&mut self, now: Duration, reason: &str, message: String) {
+        self.not_before = now + doubled(RETRY_MIN, RETRY_MAX, self.failures);
+        self.failures = self.failures.saturating_add(1);
+        self.error = Some((reason.to_owned(), message));
+        self.running_since = None;
+    }
+}
+
+impl Tracker {
+    /// What is known of a service, or of the whole workload (empty service).
+    pub fn get(&self, uid: &str, service: &str) -> Option<&Attempts> {
+        self.parts.get(&(uid.to_owned(), service.to_owned()))
+    }
+
+    /// When this part may be tried; zero when at once.
+    pub fn not_before(&self, uid: &str, service: &str) -> Duration {
+        self.get(uid, service).map(|a| a.not_before).unwrap_or_default()
+    }
+
+    /// Takes in what the engine shows: containers that run, and those that have ended since they were seen running.
+    pub fn look(&mut self, desired: &[Assignment], observed: &Observed, now: Duration) {
+        for (uid, footprint) in &observed.workloads {
+            for held in &footprint.containers {
+                let attempts = self.parts.entry((uid.clone(), held.service.clone())).or_default();
+                if held.info.state.is_alive() {
+                    let since = *attempts.running_since.get_or_insert(now);
+                    if now.saturating_sub(since) >= STABLE {
+                        attempts.failures = 0;
+                    }
+                    // It runs, so whatever was wrong is over; the count stays until it has run for long.
+                    attempts.error = None;
+                } else if attempts.running_since.is_some() {
+                    let code = held.info.exit_code.unwrap_or_default();
+                    let wait = doubled(RETRY_MIN, RETRY_MAX, attempts.failures).as_secs();
+                    let message = format!(
+                        "service {} has ended with exit code {code}; it is started again {wait} s later",
+                        held.service
+                    );
+                    attempts.failed(now, "Exited", message);
+                }
+            }
+        }
+        let known: BTreeSet<&str> =
+            desired.iter().map(|a| a.uid.as_str()).chain(observed.workloads.keys().map(String::as_str)).collect();
+        self.parts.retain(|(uid, _), _| known.contains(uid.as_str()));
+    }
+
+    /// An action for this part has failed.
+    pub fn failed(&mut self, uid: &str, service: &str, error: &RuntimeError, now: Duration) {
+        let attempts = self.parts.entry((uid.to_owned(), service.to_owned())).or_default();
+        attempts.failed(now, error.reason(), error.to_string());
+    }
+
+    /// A container that had run before was started again.
+    pub fn restarted(&mut self, uid: &str, service: &str, now: Duration) {
+        let attempts = self.parts.entry((uid.to_owned(), service.to_owned())).or_default();
+        attempts.restarts += 1;
+        attempts.running_since = Some(now);
+    }
+
+    /// A container was started for the first time.
+    pub fn started(&mut self, uid: &str, service: &str, now: Duration) {
+        self.parts.entry((uid.to_owned(), service.to_owned())).or_default().running_since = Some(now);
+    }
+
+    /// The workload as a whole has no trouble any more.
+    pub fn recovered(&mut self, uid: &str) {
+        self.parts.remove(&(uid.to_owned(), String::new()));
+    }
+
+    /// What is wanted of this workload has changed: try at once.
+    pub fn changed(&mut self, uid: &str) {
+        self.parts.retain(|(of, _), _| of != uid);
+    }
+}
