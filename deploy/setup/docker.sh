@@ -67,8 +67,12 @@ if [ "${#missing[@]}" -gt 0 ]; then
   "${sudo[@]}" apt-get update -q >&2 || true
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >&2 ||
     give_up "apt-get could not install ${missing[*]}"
-  # On a machine with systemd the package has started the engine by itself.
-  for _ in $(seq 50); do if answers; then exit 0; fi; [ -d /run/systemd/system ] || break; sleep 0.2; done
+  # Where there is an init system, the package has started the engine by itself.
+  for _ in $(seq 100); do
+    if answers; then exit 0; fi
+    grep -qsx dockerd /proc/[0-9]*/comm || break
+    sleep 0.2
+  done
 fi
 export PATH=$PATH:/usr/sbin
 
