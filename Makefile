@@ -27,6 +27,7 @@ check: setup lint ## fast: formatting, lints, house rules, tests of the pure cra
 	@$(CARGO) test -q -p cara-chaos --test tidy
 	@$(CARGO) test -q -p cara-core -p cara-env -p cara-proto -p cara-transport
 	@$(CARGO) test -q -p cara-agent -p caractrl --lib
+	@$(CARGO) run -q -p caractrl -- apply --dry-run client -f deploy/examples >/dev/null
 	@$(CARGO) build -q -p cara-chaos --bin cara-chaos
 	@for seed in $(CHECK_SEEDS); do target/debug/cara-chaos sim --seed $$seed; done
 	@echo "check: ok"

@@ -18,7 +18,7 @@ if [ ! -e "$data/.bootstrapped" ]; then
   case $CARA_BOOTSTRAP in
     init)
       umask 077
-      cara-server init --data-dir "$data" --name "$CARA_NAME" --listen 0.0.0.0:7443 --advertise "$address" \
+      cara-server init --data-dir "$data" --name "$CARA_NAME" --advertise "$address" \
         --output json >"$CARA_SHARED/init.json.part"
       mv "$CARA_SHARED/init.json.part" "$CARA_SHARED/init.json"
       ;;
@@ -32,7 +32,7 @@ if [ ! -e "$data/.bootstrapped" ]; then
         echo "waiting for the first server: $(tail -n 1 /tmp/join.err)"
         sleep 1
       done
-      cara-server join --data-dir "$data" --name "$CARA_NAME" --listen 0.0.0.0:7443 --advertise "$address" \
+      cara-server join --data-dir "$data" --name "$CARA_NAME" --advertise "$address" \
         --token "$(field token /tmp/join.json)"
       rm -f /tmp/join.json
       unset CARA_SERVERS CARA_TOKEN CARA_CA_FINGERPRINT
