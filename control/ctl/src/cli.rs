@@ -1,0 +1,401 @@
+//! The words of the command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::out::{Color, Format};
+
+/// Operates a Caravanserai cluster. Any server answers; give several with --server and it goes on when one is down.
+#[derive(Debug, Parser)]
+#[command(name = "caractrl", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(after_help = AFTER)]
+pub struct Cli {
+    /// Valid before and after the command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const AFTER: &str = "\
+Try it with nothing installed: caractrl dev
+
+Access, first found wins: flags, then CARA_SERVERS, CARA_TOKEN, CARA_TOKEN_FILE, CARA_CA_FINGERPRINT, CARA_CONTEXT,
+then the current context (caractrl ctx).
+
+Exit codes: 0 ok, 1 other, 2 usage or bad input, 3 not found, 4 conflict, 5 not allowed, 6 unreachable or no quorum,
+7 the operation failed, 8 time is over and the operation goes on, 130 detached.";
+
+/// Flags of every command.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// Addresses of servers (https://HOST:PORT); repeat it or give a comma list [env: CARA_SERVERS].
+    #[arg(long, global = true, value_name = "URL", help_heading = "Access")]
+    pub server: Vec<String>,
+    /// API token [env: CARA_TOKEN, CARA_TOKEN_FILE].
+    #[arg(long, global = true, help_heading = "Access", hide_env_values = true)]
+    pub token: Option<String>,
+    /// SHA-256 of the cluster's CA certificate, hex; only servers of that CA are trusted [env: CARA_CA_FINGERPRINT].
+    #[arg(long, global = true, value_name = "HEX", help_heading = "Access")]
+    pub ca_fingerprint: Option<String>,
+    /// A saved cluster instead of the current one [env: CARA_CONTEXT].
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Access")]
+    pub context: Option<String>,
+    /// Read from one server's memory, also without a quorum; the answer may be old and says how old.
+    #[arg(long, global = true, help_heading = "Access")]
+    pub stale: bool,
+    /// How long to wait: for an answer (default 20s), and where a command waits for a result (default 5m).
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration, help_heading = "Access")]
+    pub timeout: Option<Duration>,
+    /// Output format.
+    #[arg(short, long, global = true, value_enum, default_value_t, help_heading = "Output")]
+    pub output: Format,
+    /// When to use colour; NO_COLOR and CLICOLOR_FORCE are respected.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", help_heading = "Output")]
+    pub color: Color,
+    /// Tables without their header.
+    #[arg(long, global = true, help_heading = "Output")]
+    pub no_headers: bool,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Create or change objects from YAML or JSON files.
+    Apply(Apply),
+    /// List objects, or show one: nodes, apps, projects, databases, workloads, servers, tokens.
+    Get(Get),
+    /// Show everything about one object.
+    Describe(Target),
+    /// Delete objects, and wait until they are gone.
+    Delete(Delete),
+    /// Print what a workload's container writes.
+    Logs(Logs),
+    /// Nodes: the machines that run containers.
+    #[command(visible_alias = "node")]
+    Nodes(Nodes),
+    /// Servers: the members of the cluster, and what it can still lose.
+    #[command(visible_alias = "server")]
+    Servers(Servers),
+    /// Saved clusters.
+    Ctx(Ctx),
+    /// Print a completion script for a shell.
+    Completion(Completion),
+    /// Print the version.
+    Version,
+    /// Explain an error code.
+    Explain(Explain),
+    /// A whole cluster on this machine: three servers, two agents, no root, no Docker.
+    Dev(Dev),
+}
+
+/// `apply`.
+#[derive(Debug, Args)]
+pub struct Apply {
+    /// File, folder (its *.yaml, *.yml, *.json), or - for stdin; repeatable.
+    #[arg(short, long = "filename", required = true, value_name = "FILE")]
+    pub filename: Vec<PathBuf>,
+    /// Wait until the workloads run.
+    #[arg(long)]
+    pub wait: bool,
+    /// `client`: check the files and send nothing.
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub dry_run: Option<DryRun>,
+}
+
+/// `--dry-run`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DryRun {
+    /// Check the files here; no server is asked.
+    Client,
+}
+
+/// `get`.
+#[derive(Debug, Args)]
+pub struct Get {
+    /// Kind, singular, plural or short (no, app, pj, db); also KIND/NAME.
+    pub kind: String,
+    /// Only this object.
+    pub name: Option<String>,
+    /// Go on and print each change.
+    #[arg(short, long)]
+    pub watch: bool,
+}
+
+/// A kind and a name.
+#[derive(Debug, Args)]
+pub struct Target {
+    /// Kind, or KIND/NAME.
+    pub kind: String,
+    /// Name.
+    pub name: Option<String>,
+}
+
+/// `delete`.
+#[derive(Debug, Args)]
+pub struct Delete {
+    /// Kind, or KIND/NAME.
+    #[arg(required_unless_present = "filename")]
+    pub kind: Option<String>,
+    /// Names.
+    pub names: Vec<String>,
+    /// Delete what these files describe, last first.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "kind")]
+    pub filename: Vec<PathBuf>,
+    /// Forget a workload at once, without its node's proof that it stopped; for nodes that are lost.
+    #[arg(long)]
+    pub force: bool,
+    /// Return as soon as the deletion is accepted.
+    #[arg(long, conflicts_with = "wait")]
+    pub detach: bool,
+    /// Wait until the object is gone (the default).
+    #[arg(long)]
+    pub wait: bool,
+    /// Do not ask before a node is deleted.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// `logs`.
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// WORKLOAD, WORKLOAD/SERVICE, or with the kind in front: app/WORKLOAD.
+    pub target: String,
+    /// Go on as more is written.
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Begin with the last N lines.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub tail: Option<u32>,
+    /// Put the time in front of each line.
+    #[arg(long)]
+    pub timestamps: bool,
+}
+
+/// `nodes`.
+#[derive(Debug, Args)]
+pub struct Nodes {
+    /// List when nothing is said.
+    #[command(subcommand)]
+    pub command: Option<NodesCommand>,
+}
+
+/// `nodes ...`.
+#[derive(Debug, Subcommand)]
+pub enum NodesCommand {
+    /// List nodes.
+    List,
+    /// Show one node.
+    Get {
+        /// Name or id.
+        node: String,
+    },
+    /// Print the command that adds a node, with a join token inside.
+    Add {
+        /// Only a node of this name may join with it.
+        #[arg(long)]
+        name: Option<String>,
+        /// How long the token is valid (1 minute to 1 day; default 15m).
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        ttl: Option<Duration>,
+    },
+    /// Print a join token alone.
+    JoinToken {
+        /// Only a node of this name may join with it.
+        #[arg(long)]
+        name: Option<String>,
+        /// How long it is valid (1 minute to 1 day; default 15m).
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        ttl: Option<Duration>,
+        /// Instead of making one, revoke this one.
+        #[arg(long, value_name = "ID", conflicts_with_all = ["name", "ttl"])]
+        revoke: Option<String>,
+    },
+    /// Take no new workloads; what runs goes on.
+    Cordon {
+        /// Name or id.
+        node: String,
+    },
+    /// Take workloads again.
+    Uncordon {
+        /// Name or id.
+        node: String,
+    },
+    /// Show labels, or change them: K=V sets, K- removes.
+    Labels {
+        /// Name or id.
+        node: String,
+        /// Changes.
+        changes: Vec<String>,
+    },
+    /// Say which kinds of workloads a node takes; what isn't said stays.
+    Workloads {
+        /// Name or id.
+        node: String,
+        /// Apps and projects.
+        #[arg(long, action = clap::ArgAction::Set, value_name = "BOOL")]
+        accepts_app: Option<bool>,
+        /// Databases.
+        #[arg(long, action = clap::ArgAction::Set, value_name = "BOOL")]
+        accepts_database: Option<bool>,
+        /// Image builds.
+        #[arg(long, action = clap::ArgAction::Set, value_name = "BOOL")]
+        accepts_build: Option<bool>,
+    },
+    /// Remove a node from the cluster. It must be empty.
+    Delete {
+        /// Name or id.
+        node: String,
+        /// Do not ask for the name.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// When it was online and offline, and why.
+    Events {
+        /// Name or id.
+        node: String,
+        /// At most this many, the newest.
+        #[arg(long, default_value_t = 20)]
+        limit: u32,
+    },
+}
+
+/// `servers`.
+#[derive(Debug, Args)]
+pub struct Servers {
+    /// List when nothing is said.
+    #[command(subcommand)]
+    pub command: Option<ServersCommand>,
+}
+
+/// `servers ...`.
+#[derive(Debug, Subcommand)]
+pub enum ServersCommand {
+    /// Roles, terms, lag, and what can still be lost.
+    List,
+    /// Print the commands that add a server.
+    JoinToken {
+        /// How long the token is valid (1 minute to 1 day; default 15m).
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        ttl: Option<Duration>,
+    },
+    /// Remove a server from the cluster for good.
+    Remove {
+        /// Id or name.
+        server: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// `ctx`.
+#[derive(Debug, Args)]
+pub struct Ctx {
+    /// List when nothing is said.
+    #[command(subcommand)]
+    pub command: Option<CtxCommand>,
+}
+
+/// `ctx ...`.
+#[derive(Debug, Subcommand)]
+pub enum CtxCommand {
+    /// List contexts; the current one has a star.
+    List,
+    /// Make a context the current one.
+    Use {
+        /// Its name.
+        name: String,
+    },
+    /// Save or change a context from --server, --token and --ca-fingerprint (or their variables), and use it.
+    Set {
+        /// Its name.
+        name: String,
+    },
+    /// Forget a context.
+    Remove {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// `completion`.
+#[derive(Debug, Args)]
+pub struct Completion {
+    /// Which shell.
+    #[arg(value_enum)]
+    pub shell: ShellName,
+}
+
+/// Shells with completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ShellName {
+    /// GNU bash.
+    Bash,
+    /// Z shell.
+    Zsh,
+    /// Fish.
+    Fish,
+}
+
+/// `explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The word in error[...].
+    pub code: String,
+}
+
+/// `dev`.
+#[derive(Debug, Clone, Args)]
+pub struct Dev {
+    /// Keep data and logs in this folder; it must be empty or new. Otherwise a temporary one, removed at the end.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// Servers: 1, 3 or 5.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
+    pub servers: u8,
+    /// Agents.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=20))]
+    pub agents: u8,
+    /// Where the agents run containers.
+    #[arg(long, default_value = "memory", value_parser = ["memory", "docker"])]
+    pub runtime: String,
+    /// End as soon as everything is ready (for tests).
+    #[arg(long)]
+    pub exit_after_ready: bool,
+}
+
+/// `500ms`, `10s`, `5m`, `1h`, `1h30m`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<u32>().map(|s| Duration::from_secs(u64::from(s)));
+    let parsed = seconds.ok().or_else(|| text.parse::<jiff::SignedDuration>().ok()?.try_into().ok());
+    match parsed {
+        Some(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("write a time such as 30s, 5m or 1h".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_words_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_as_people_write_them() {
+        for (text, ms) in [("500ms", 500), ("10s", 10_000), ("5m", 300_000), ("1h30m", 5_400_000), ("20", 20_000)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in ["", "-5s", "0s", "soon", "0"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Servers, and what the cluster can still lose.
+
+use cara_proto::rest::ClusterView;
+use serde_json::Value;
+
+use super::text;
+use crate::out::Table;
+
+/// `items` are servers to which the cluster's `term` was added, see [`rows`].
+pub(super) fn table(items: &[Value], wide: bool) -> Table {
+    let mut header = vec!["ID", "NAME", "ROLE", "VOTER", "TERM", "MATCHED", "LAG"];
+    if wide {
+        header.extend(["ADDRESS", "VERSION"]);
+    }
+    let mut table = Table::new(&header);
+    for server in items {
+        let leads = text(server, "/role") == "leader";
+        let mut row: Vec<String> =
+            ["/id", "/name", "/role", "/voter", "/term", "/matched"].iter().map(|p| text(server, p)).collect();
+        row.push(if leads { String::new() } else { text(server, "/lag") });
+        if wide {
+            row.extend([text(server, "/address"), text(server, "/version")]);
+        }
+        table.row(row);
+    }
+    table
+}
+
+/// One line: is there a quorum, what can be lost, what to do next.
+pub(crate) fn summary(cluster: &ClusterView) -> String {
+    let (alive, voters) = (cluster.voters_alive, cluster.voters);
+    let quorum = if cluster.leader.is_empty() {
+        format!("no leader ({alive} of {voters} voters alive, {} needed)", voters / 2 + 1)
+    } else {
+        format!("quorum ok ({alive} of {voters} alive)")
+    };
+    let down: Vec<&str> =
+        cluster.servers.iter().filter(|s| s.role == "unreachable").map(|s| s.name.as_str()).collect();
+    let next = if !down.is_empty() {
+        format!(" next: start {}", down.join(", "))
+    } else if voters == 1 {
+        " next: add two servers with `caractrl servers join-token`".to_owned()
+    } else if voters.is_multiple_of(2) {
+        " next: add a server; an even number survives no more than one less".to_owned()
+    } else {
+        String::new()
+    };
+    let lose = if cluster.leader.is_empty() { String::new() } else { format!(" Can lose {} more.", cluster.can_lose) };
+    format!("{quorum}.{lose}{next}")
+}
+
+/// The servers as values with the cluster's term, for [`table`].
+pub(crate) fn rows(cluster: &ClusterView) -> Vec<Value> {
+    let with_term = |server| {
+        let mut value = serde_json::to_value(server).unwrap_or_default();
+        if let Some(map) = value.as_object_mut() {
+            map.insert("term".to_owned(), cluster.term.into());
+        }
+        value
+    };
+    cluster.servers.iter().map(with_term).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cara_proto::rest::ServerView;
+
+    use super::*;
+
+    fn cluster(roles: &[&str]) -> ClusterView {
+        let server = |(i, role): (usize, &&str)| ServerView {
+            id: i as u64 + 1,
+            name: format!("s{}", i + 1),
+            role: (*role).to_owned(),
+            voter: true,
+            matched: 40 - i as u64,
+            lag: i as u64,
+            ..ServerView::default()
+        };
+        let alive = roles.iter().filter(|r| **r != "unreachable").count() as u64;
+        let voters = roles.len() as u64;
+        let leader = if roles.contains(&"leader") { "s1" } else { "" };
+        ClusterView {
+            leader: leader.into(),
+            term: 3,
+            voters_alive: alive,
+            voters,
+            can_lose: alive.saturating_sub(voters / 2 + 1),
+            servers: roles.iter().enumerate().map(server).collect(),
+            ..ClusterView::default()
+        }
+    }
+
+    #[test]
+    fn three_servers_can_lose_one() {
+        let cluster = cluster(&["leader", "follower", "follower"]);
+        assert_eq!(
+            table(&rows(&cluster), false).render(true, false, true),
+            "ID  NAME  ROLE      VOTER  TERM  MATCHED  LAG\n\
+             1   s1    leader    yes    3     40       -\n\
+             2   s2    follower  yes    3     39       1\n\
+             3   s3    follower  yes    3     38       2\n"
+        );
+        assert_eq!(summary(&cluster), "quorum ok (3 of 3 alive). Can lose 1 more.");
+    }
+
+    #[test]
+    fn the_next_step_fits_the_trouble() {
+        let ends = |roles: &[&str], text: &str| assert_eq!(summary(&cluster(roles)), text);
+        ends(&["leader", "follower", "unreachable"], "quorum ok (2 of 3 alive). Can lose 0 more. next: start s3");
+        ends(&["follower", "unreachable", "unreachable"], "no leader (1 of 3 voters alive, 2 needed). next: start s2, s3");
+        ends(&["leader"], "quorum ok (1 of 1 alive). Can lose 0 more. next: add two servers with `caractrl servers join-token`");
+        assert!(summary(&cluster(&["leader", "follower"])).contains("even number"));
+    }
+}
