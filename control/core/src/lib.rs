@@ -29,10 +29,6 @@ mod desired;
 pub mod invariant;
 pub mod reconcile;
 
-/// The highest feature level that this version supports. Not asked by apply, which goes by the replicated level: the
-/// leader raises that once all servers support it.
-pub const FEATURE_LEVEL: u32 = 1;
-
 pub use command::Command;
 pub use desired::{Assignment, desired_set};
 pub use entry::{Applied, Context, Entry};
@@ -42,3 +38,7 @@ pub use rejected::{Problem, RejectKind, Rejected};
 pub use reply::{Answer, Reply};
 pub use schedule::{NoNode, Unfit, choose, unfit};
 pub use state::{Key, State};
+
+/// The highest feature level that this version supports. Not asked by apply, which goes by the replicated level: the
+/// leader raises that once all servers support it.
+pub const FEATURE_LEVEL: u32 = 1;

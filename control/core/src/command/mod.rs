@@ -93,7 +93,7 @@ wire_oneof! {
         8 => RevokeCertificate(RevokeCertificate),
         /// A node's agent connected.
         9 => OpenSession(OpenSession),
-        /// A node's agent is gone.
+        /// A node's agent said goodbye.
         10 => CloseSession(CloseSession),
         /// A node's heartbeats stopped, or came back.
         11 => TransitionNode(TransitionNode),

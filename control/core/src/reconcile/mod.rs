@@ -4,11 +4,13 @@
 //! asks for nothing. Each command says what it assumed, and apply refuses it when that has passed.
 
 mod expiry;
+mod lost;
 mod node_health;
 mod placement;
 
 use crate::command::Command;
 use crate::id::{Epoch, NodeId};
+use crate::model::Connection;
 use crate::state::State;
 use std::collections::BTreeMap;
 
@@ -19,11 +21,25 @@ pub struct Heard {
     pub leader_since_ms: u64,
     /// The last sign of life of each node. Opening a session counts as one: note it when `OpenSession` was applied.
     pub nodes: BTreeMap<NodeId, Heartbeat>,
+    /// When this leader first saw each offline node offline; kept by `observe`.
+    pub offline_since_ms: BTreeMap<NodeId, u64>,
     /// The leader's wall clock in ms since 1970, for `expireAt` only; 0 = unknown, nothing expires.
     pub wall_ms: u64,
     /// When this leader last proposed to set a node offline while it suspected itself: note it when a decision with
     /// `suspects_itself` has such a command. The brake's pace counts from it.
     pub last_braked_ms: Option<u64>,
+}
+
+impl Heard {
+    /// Notes who is offline since when, and forgets nodes that are gone. Call it before each `reconcile`.
+    pub fn observe(&mut self, state: &State, now_mono_ms: u64) {
+        self.nodes.retain(|id, _| state.node(id).is_some());
+        let offline = |id: &NodeId| state.node(id).is_some_and(|node| node.connection == Connection::Offline);
+        self.offline_since_ms.retain(|id, _| offline(id));
+        for node in state.nodes().filter(|node| offline(&node.id)) {
+            self.offline_since_ms.entry(node.id.clone()).or_insert(now_mono_ms);
+        }
+    }
 }
 
 /// The last sign of life of a node.
@@ -40,6 +56,8 @@ pub struct Heartbeat {
 pub struct Settings {
     /// Silence until a node is offline. 3 heartbeat intervals.
     pub heartbeat_timeout_ms: u64,
+    /// How long a node may be offline until its stateless workloads are placed elsewhere.
+    pub lost_grace_ms: u64,
     /// Nodes due at once that make the leader suspect itself: more than half of those online, and at least this many.
     pub brake_nodes_min: usize,
     /// While it suspects itself it sets one node offline in this time.
@@ -52,6 +70,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             heartbeat_timeout_ms: 45_000,
+            lost_grace_ms: 180_000,
             brake_nodes_min: 3,
             brake_interval_ms: 5_000,
             commands_per_pass_max: 256,
@@ -77,6 +96,7 @@ pub fn reconcile(state: &State, heard: &Heard, settings: &Settings, now_mono_ms:
     let mut decision = Decision::default();
     node_health::decide(state, heard, settings, now_mono_ms, &mut decision);
     placement::decide(state, settings, &mut decision);
+    lost::decide(state, heard, settings, now_mono_ms, &mut decision);
     expiry::decide(state, heard, settings, now_mono_ms, &mut decision);
     decision
 }

@@ -4,6 +4,7 @@ use crate::world::*;
 use cara_core::command::*;
 use cara_core::model::*;
 use cara_core::reconcile::*;
+use cara_core::*;
 
 const TIMEOUT_MS: u64 = 45_000;
 
@@ -17,6 +18,7 @@ fn heard(world: &World, at_ms: u64) -> Heard {
 
 /// Applies what is asked for, and checks that it then asks for nothing.
 fn settle(world: &mut World, heard: &mut Heard, now_ms: u64) -> Decision {
+    heard.observe(&world.state, now_ms);
     let first = reconcile(&world.state, heard, &Settings::default(), now_ms);
     if first.suspects_itself && !first.commands.is_empty() {
         heard.last_braked_ms = Some(now_ms);
@@ -24,7 +26,14 @@ fn settle(world: &mut World, heard: &mut Heard, now_ms: u64) -> Decision {
     for command in &first.commands {
         world.ok(command.clone());
     }
-    let again = reconcile(&world.state, heard, &Settings::default(), now_ms);
+    let mut again = reconcile(&world.state, heard, &Settings::default(), now_ms);
+    if first.commands.iter().any(|command| matches!(command, Command::RevokePlacement(_))) {
+        assert!(again.commands.iter().all(|command| matches!(command, Command::PlaceWorkload(_))));
+        for command in again.commands {
+            world.ok(command);
+        }
+        again = reconcile(&world.state, heard, &Settings::default(), now_ms);
+    }
     assert_eq!(again.commands, [], "not a fixed point");
     first
 }
@@ -171,4 +180,59 @@ fn what_has_expired_is_deleted() {
     ears.wall_ms = 5_000_000;
     settle(&mut world, &mut ears, 1_100);
     assert!(world.workload("web").deleting);
+}
+
+#[test]
+fn a_lost_node_keeps_what_has_state_and_loses_the_rest_after_the_grace() {
+    let mut world = World::new();
+    let a = world.node("a");
+    world.app("web", "nginx");
+    let mut store = world.app_command("store", "postgres");
+    store.spec.volumes = vec![VolumeSpec { name: "pg".into(), kind: VolumeKind::Managed }];
+    world.ok(store);
+    let pinned = ApplyWorkload { node: Some(a.clone()), ..world.app_command("pinned", "nginx") };
+    world.ok(pinned);
+    let b = world.node("b");
+    let mut ears = heard(&world, 1_000);
+    let offline_ms = 1_000 + TIMEOUT_MS;
+    let lost_ms = offline_ms + 10 + 180_000;
+    ears.nodes.get_mut(&b).unwrap().at_ms = lost_ms;
+    settle(&mut world, &mut ears, offline_ms);
+    settle(&mut world, &mut ears, offline_ms + 10);
+    let waiting = settle(&mut world, &mut ears, lost_ms - 1);
+    assert_eq!(waiting.wake_at, Some(lost_ms));
+    let on = |world: &World, name: &str| world.workload(name).placement.as_ref().unwrap().node.clone();
+    assert_eq!(on(&world, "web"), a, "the grace is not over");
+    settle(&mut world, &mut ears, lost_ms);
+    assert_eq!((on(&world, "web"), on(&world, "store"), on(&world, "pinned")), (b, a.clone(), a));
+    assert_eq!(world.workload("web").last_generation, Generation(2));
+}
+
+#[test]
+fn a_lost_node_keeps_what_nobody_else_can_take() {
+    let mut world = World::new();
+    let a = world.node("a");
+    world.app("web", "nginx");
+    let mut ears = heard(&world, 1_000);
+    settle(&mut world, &mut ears, 10_000_000);
+    assert_eq!(world.state.node(&a).unwrap().connection, Connection::Offline);
+    settle(&mut world, &mut ears, 10_000_001);
+    assert_eq!(settle(&mut world, &mut ears, 20_000_000).commands, []);
+    assert_eq!(world.state.placed_count(&a), 1);
+}
+
+#[test]
+fn a_new_leader_starts_the_grace_anew() {
+    let mut world = World::new();
+    let a = world.node("a");
+    world.app("web", "nginx");
+    let b = world.node("b");
+    world.ok(CloseSession { node: a.clone(), epoch: world.epoch(&a), reason: "test".into() });
+    let mut ears = heard(&world, 900_000);
+    ears.leader_since_ms = 900_000;
+    let decision = settle(&mut world, &mut ears, 900_010);
+    assert_eq!((decision.commands.len(), world.state.placed_count(&a)), (0, 1));
+    ears.nodes.get_mut(&b).unwrap().at_ms = 1_080_010;
+    settle(&mut world, &mut ears, 1_080_010);
+    assert_eq!(world.state.placed_count(&b), 1);
 }
