@@ -24,6 +24,9 @@ pub enum ApiError {
     /// The deadline passed after the change was handed over: it may or may not take effect.
     #[error("the change was not confirmed in time; it may still take effect")]
     Unconfirmed,
+    /// The leader's device is nearly full; what frees room still works.
+    #[error("the leader's disk is nearly full")]
+    StorageFull,
     /// No or a wrong token.
     #[error("{0}")]
     Unauthenticated(&'static str),
@@ -79,6 +82,7 @@ impl ApiError {
             Self::NotLeader { .. } => "not-leader",
             Self::NoQuorum(_) => "no-quorum",
             Self::Unconfirmed => "unconfirmed",
+            Self::StorageFull => "storage-full",
             Self::Unauthenticated(_) => "unauthenticated",
             Self::Forbidden { .. } => "forbidden",
             Self::Bad { code, .. } | Self::Missing { code, .. } => code,
@@ -94,6 +98,7 @@ impl ApiError {
             Self::NotLeader { .. } => "try again, or ask the leader",
             Self::NoQuorum(_) => "start the servers that are down; reads with ?consistency=stale go on meanwhile",
             Self::Unconfirmed => "repeat it with the same Idempotency-Key: it will not be done twice",
+            Self::StorageFull => "make room on the leader's disk, or delete something; then try again",
             Self::Unauthenticated(_) => "pass a token: Authorization: Bearer cara_...",
             Self::Forbidden { .. } => "use a token with that ability",
             Self::Bad { hint, .. } | Self::Missing { hint, .. } => hint,
@@ -111,6 +116,7 @@ impl ApiError {
                 RejectKind::Denied => StatusCode::FORBIDDEN,
                 RejectKind::Exhausted => StatusCode::TOO_MANY_REQUESTS,
             },
+            Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
             Self::NotLeader { .. } | Self::NoQuorum(_) | Self::Unconfirmed | Self::Busy(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
@@ -170,7 +176,8 @@ impl From<ProposeError> for ApiError {
     fn from(error: ProposeError) -> Self {
         match error {
             ProposeError::NotLeader { leader } => Self::NotLeader { leader: leader.map(|(_, address)| address) },
-            ProposeError::Unconfirmed => Self::Unconfirmed,
+            ProposeError::Unknown { .. } => Self::Unconfirmed,
+            ProposeError::StorageFull => Self::StorageFull,
             ProposeError::TooLarge { bytes, limit } => Self::Bad {
                 status: StatusCode::PAYLOAD_TOO_LARGE,
                 code: "entry-too-large",

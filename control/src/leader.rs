@@ -14,6 +14,7 @@ use cara_core::command::{CheckpointSeen, Seen};
 use cara_core::model::Connection;
 use cara_core::reconcile::{Heard, Settings, reconcile};
 use cara_core::{Command, limits};
+use raft_store::Role;
 use tokio::sync::watch;
 
 use crate::api::SharedApi;
@@ -37,7 +38,7 @@ pub async fn run(api: SharedApi, leading: watch::Sender<u64>) {
         loop {
             changed.borrow_and_update();
             let status = api.raft.status();
-            if !status.is_leader() {
+            if status.role != Role::Leader {
                 if changed.changed().await.is_err() {
                     return;
                 }
@@ -74,7 +75,7 @@ pub async fn run(api: SharedApi, leading: watch::Sender<u64>) {
 /// True while raft says that this server leads `term`.
 pub fn still_leads(api: &SharedApi, term: u64) -> bool {
     let status = api.raft.status();
-    status.is_leader() && status.term == term
+    status.role == Role::Leader && status.term == term
 }
 
 async fn lead(api: &SharedApi, term: u64) {
@@ -122,8 +123,8 @@ async fn pass(api: &SharedApi, settings: &Settings, heard: &mut Heard) -> Option
         return None;
     }
     let offline = |c: &Command| matches!(c, Command::TransitionNode(t) if t.to == Connection::Offline);
-    if decision.commands.iter().any(offline) {
-        heard.last_offline_ms = Some(now);
+    if decision.suspects_itself && decision.commands.iter().any(offline) {
+        heard.last_braked_ms = Some(now);
     }
     let proposals = decision.commands.into_iter().map(|command| api.propose("leader", "", command));
     for outcome in futures_util::future::join_all(proposals).await {

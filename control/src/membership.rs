@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use raft_store::Status;
+use raft_store::{ChangeError, Status};
 
 use crate::api::SharedApi;
 use crate::leader::still_leads;
@@ -46,7 +46,7 @@ pub async fn run(api: SharedApi, term: u64) {
     }
 }
 
-async fn take(api: &SharedApi, step: &Step) -> Result<(), raft_store::ProposeError> {
+async fn take(api: &SharedApi, step: &Step) -> Result<(), ChangeError> {
     match step {
         Step::Add(id, address) => api.raft.add_learner(*id, address.clone()).await,
         Step::Promote(id) => api.raft.promote(*id).await,
@@ -63,7 +63,8 @@ fn next_step(wanted: &BTreeMap<u64, String>, status: &Status) -> Option<Step> {
     if let Some((id, address)) = wanted.iter().find(|(id, _)| !known(id)) {
         return Some(Step::Add(*id, address.clone()));
     }
-    let caught_up = |id: &u64| status.matched.get(id).is_some_and(|matched| matched + CAUGHT_UP >= status.last_log);
+    let last = status.last_log.unwrap_or_default();
+    let caught_up = |id: &u64| status.matched.get(id).copied().flatten().is_some_and(|at| at + CAUGHT_UP >= last);
     if let Some(id) = status.learners.keys().find(|id| wanted.contains_key(id) && caught_up(id)) {
         return Some(Step::Promote(*id));
     }
@@ -82,8 +83,8 @@ mod tests {
         Status {
             voters: members(voters),
             learners: members(learners),
-            matched: matched.iter().copied().collect(),
-            last_log: 1000,
+            matched: matched.iter().map(|(id, at)| (*id, Some(*at))).collect(),
+            last_log: Some(1000),
             ..Status::default()
         }
     }

@@ -20,7 +20,7 @@ use cara_env::{Engine, Env};
 use cara_proto::agent::agent_server::AgentServer;
 use cara_proto::cluster::cluster_server::ClusterServer;
 use cara_transport::{Limits, Tls, TlsError};
-use raft_store::{Dial, OpenError, RaftHandle};
+use raft_store::{Dial, OpenError, RaftStore};
 use tokio::sync::watch;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
@@ -97,7 +97,10 @@ pub async fn run(
         env.net.listen(&address).await.map_err(|source| RunError::Listen { address: address.clone(), source })?;
     let (machine, changed) = Machine::new();
     let dial = Arc::new(PeerDial { env: env.clone(), tls: tls.clone() });
-    let raft = RaftHandle::open(raft_config(&config, &identity), env.clone(), engine, dial, machine).await?;
+    // A crash between the two lines below leaves a database under a fresh identity; that one is its own.
+    let used = identity.fresh && !raft_store::is_empty(&*engine).map_err(OpenError::Io)?;
+    let raft_config = raft_config(&config, &identity, identity.fresh && !used);
+    let raft = RaftStore::open(raft_config, env.clone(), engine, dial, machine).await?;
     if identity.fresh {
         // From now on an empty database means a lost disk.
         identity.fresh = false;
@@ -109,7 +112,6 @@ pub async fn run(
         sessions: Sessions::default(),
         metrics: Metrics::new(),
         identity,
-        tls: tls.clone(),
         raft,
         leading,
         changed,
@@ -155,14 +157,14 @@ fn tls_identity(identity: &ServerIdentity) -> cara_transport::Identity {
     }
 }
 
-fn raft_config(config: &Config, identity: &ServerIdentity) -> raft_store::Config {
+fn raft_config(config: &Config, identity: &ServerIdentity, expect_empty: bool) -> raft_store::Config {
     raft_store::Config {
         heartbeat: config.raft_heartbeat,
         election_min: config.election_timeout,
         election_max: config.election_timeout * 2,
         snapshot_after: config.snapshot_after,
-        expect_empty: identity.fresh,
-        ..raft_store::Config::new(identity.server_id, &identity.cluster_id)
+        expect_empty,
+        ..raft_store::Config::new(identity.server_id, identity.cluster_id.clone())
     }
 }
 

@@ -16,8 +16,7 @@ use std::time::Duration;
 
 use cara_core::{Command, Entry, Reply, State, codec};
 use cara_env::Env;
-use cara_transport::Tls;
-use raft_store::RaftHandle;
+use raft_store::RaftStore;
 use tokio::sync::watch;
 
 use crate::config::Config;
@@ -35,10 +34,8 @@ pub struct Api {
     pub config: Config,
     /// Who this server is.
     pub identity: ServerIdentity,
-    /// Its certificates.
-    pub tls: Tls,
     /// Replication, with the state behind it.
-    pub raft: RaftHandle<Machine>,
+    pub raft: RaftStore<Machine>,
     /// Agent sessions; filled on the leader only.
     pub sessions: Sessions,
     /// The term in which this server has proven its leadership and applied all before it; 0 = it leads nothing.
@@ -76,7 +73,7 @@ impl Api {
         let started = self.env.clock.monotonic();
         let limit = self.config.request_deadline;
         let proposed = cara_env::timeout(&*self.env.clock, limit, self.raft.propose(bytes)).await;
-        let proposed = proposed.unwrap_or(Err(raft_store::ProposeError::Unconfirmed))?;
+        let proposed = proposed.map_err(|_| ApiError::Unconfirmed)??;
         self.metrics.proposed(self.env.clock.monotonic() - started);
         let reply = codec::decode_outcome(&proposed.reply).map_err(|error| ApiError::Internal(error.to_string()))?;
         Ok(reply?)

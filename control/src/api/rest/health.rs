@@ -22,13 +22,17 @@ pub async fn readyz(State(api): State<SharedApi>) -> Response {
             return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
         }
     };
-    format!("ready: leader {leader}, term {}, applied {}\n", status.term, status.applied).into_response()
+    format!("ready: leader {leader}, term {}, applied {}\n", status.term, applied(&api)).into_response()
 }
 
 /// Prometheus text format.
 pub async fn metrics(State(api): State<SharedApi>) -> Response {
     let status = api.raft.status();
     api.metrics.sessions(api.sessions.count());
-    let text = api.metrics.render(status.term, status.applied, api.leads());
+    let text = api.metrics.render(status.term, applied(&api), api.leads());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+fn applied(api: &SharedApi) -> u64 {
+    api.raft.with_state(|machine| machine.applied())
 }

@@ -116,7 +116,8 @@ async fn road(State(api): State<SharedApi>, mut request: Request, next: Next) ->
     };
     let stale = is_local(&request);
     if !stale {
-        match leader_for(&api, &request).await {
+        let forwarded = request.extensions().get::<Forwarded>().is_some();
+        match leader_for(&api, forwarded).await {
             Ok(Leader::At(address)) => return hand_over(&api, &address, request).await.into_response(),
             Ok(Leader::Here | Leader::None) => {}
             Err(error) => return error.into_response(),
@@ -157,8 +158,7 @@ fn is_local(request: &Request) -> bool {
         && (query.split('&').any(|pair| pair == "consistency=stale") || path == "/api/v1/watch" || path == "/metrics")
 }
 
-async fn leader_for(api: &SharedApi, request: &Request) -> Result<Leader, ApiError> {
-    let forwarded = request.extensions().get::<Forwarded>().is_some();
+async fn leader_for(api: &SharedApi, forwarded: bool) -> Result<Leader, ApiError> {
     if forwarded && !api.leads() {
         return Err(ApiError::NotLeader { leader: api.leader_elsewhere() });
     }

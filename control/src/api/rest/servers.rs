@@ -21,7 +21,9 @@ fn view(api: &Api) -> ClusterView {
     let status = api.raft.status();
     let leader = status.leader.as_ref().map(|(id, _)| *id);
     let leads = api.leads();
-    let alive = |id: u64| id == api.identity.server_id || status.alive.contains(&id);
+    let last_log = status.last_log.unwrap_or_default();
+    let heard = |id: u64| status.heard.get(&id).is_some_and(|ago| *ago <= api.config.election_timeout * 2);
+    let alive = |id: u64| id == api.identity.server_id || heard(id);
     let servers: Vec<_> = api.read_local(|state| {
         state
             .servers()
@@ -30,7 +32,7 @@ fn view(api: &Api) -> ClusterView {
                 let voter = status.voters.contains_key(&id);
                 let own = id == api.identity.server_id;
                 let matched =
-                    if own { status.last_log } else { status.matched.get(&id).copied().unwrap_or_default() };
+                    if own { last_log } else { status.matched.get(&id).copied().flatten().unwrap_or_default() };
                 let role = match (Some(id) == leader, voter, status.learners.contains_key(&id)) {
                     (true, _, _) => "leader",
                     _ if leads && !alive(id) && (voter || matched > 0) => "unreachable",
@@ -45,7 +47,7 @@ fn view(api: &Api) -> ClusterView {
                     role: role.into(),
                     voter,
                     matched,
-                    lag: if leads || own { status.last_log.saturating_sub(matched) } else { 0 },
+                    lag: if leads || own { last_log.saturating_sub(matched) } else { 0 },
                     version: if own { env!("CARGO_PKG_VERSION").into() } else { String::new() },
                 }
             })

@@ -142,7 +142,7 @@ pub async fn revoke(
     Path(id): Path<String>,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
-    let command = Command::RevokeJoinToken(RevokeJoinToken { token: TokenId::new(id) });
+    let command = Command::RevokeJoinToken(RevokeJoinToken { id: TokenId::new(id) });
     api.propose(&asker.actor, &asker.request_id, command).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
