@@ -44,6 +44,29 @@ impl SimClock {
     }
 }
 
+/// The clock of a machine as a whole, for what outlives its processes (a container engine). Exact to the tick.
+#[derive(Debug)]
+pub(crate) struct MachineClock {
+    pub(crate) now: Now,
+    pub(crate) wall_offset_ms: Arc<AtomicI64>,
+}
+
+#[async_trait::async_trait]
+impl Clock for MachineClock {
+    fn monotonic(&self) -> Duration {
+        self.now.get()
+    }
+
+    fn wall_ms(&self) -> u64 {
+        let since = u64::try_from(self.now.get().as_millis()).unwrap_or(u64::MAX);
+        (EPOCH_MS + since).saturating_add_signed(self.wall_offset_ms.load(Ordering::Relaxed))
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
 #[async_trait::async_trait]
 impl Clock for SimClock {
     #[allow(clippy::disallowed_methods)] // This is the seam: the paused clock of the host's own runtime.

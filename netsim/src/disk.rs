@@ -108,6 +108,11 @@ impl Disk {
         self.lock().bytes
     }
 
+    /// Batches written so far: when this stands still, nothing has changed.
+    pub fn written(&self) -> u64 {
+        self.lock().written
+    }
+
     /// Writes that a loss of power could still undo.
     pub fn unsynced(&self) -> usize {
         self.lock().unsynced.len()

@@ -49,6 +49,11 @@ impl SimFiles {
         Self { host: host.to_owned(), store, running, boot }
     }
 
+    /// A view from outside of any process, for checkers; it works whether a process runs or not.
+    pub(crate) fn from_outside(host: &str, store: Arc<FileStore>) -> Self {
+        Self { host: host.to_owned(), store, running: Arc::default(), boot: 0 }
+    }
+
     /// A dead process writes nothing, not even from its destructors.
     fn alive(&self) -> io::Result<()> {
         if self.running.load(Ordering::Relaxed) == self.boot {

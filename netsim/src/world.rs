@@ -6,8 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::clock::{EPOCH_MS, Now};
+use cara_env::{Clock, Files};
+
+use crate::clock::{EPOCH_MS, MachineClock, Now};
 use crate::disk::{Disk, Latency};
+use crate::files::SimFiles;
 use crate::gate::Gate;
 use crate::libc::{self, Active};
 use crate::link::Links;
@@ -200,6 +203,17 @@ impl World {
     /// The disk of a machine.
     pub fn disk(&self, host: &str) -> &Disk {
         &self.machine(host).disk
+    }
+
+    /// The machine's clock, for what outlives its processes.
+    pub fn clock(&self, host: &str) -> Arc<dyn Clock> {
+        let machine = self.machine(host);
+        Arc::new(MachineClock { now: self.ground.now.clone(), wall_offset_ms: machine.wall_offset_ms.clone() })
+    }
+
+    /// The machine's files, seen from outside.
+    pub fn files(&self, host: &str) -> Arc<dyn Files> {
+        Arc::new(SimFiles::from_outside(host, self.machine(host).files.clone()))
     }
 
     /// Does a process run there (frozen or not)?

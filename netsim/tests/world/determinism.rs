@@ -1,6 +1,5 @@
 //! One seed is one history, to the byte, in any process.
 
-use std::collections::HashMap;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +50,7 @@ fn run(seed: u64) -> String {
 #[allow(clippy::disallowed_types, clippy::disallowed_methods)] // This is what the override of libc is for.
 async fn noise(env: cara_env::Env) -> Result<(), String> {
     loop {
-        let map: HashMap<u64, u64> = (0..50).map(|i| (i, i)).collect();
+        let map: std::collections::HashMap<u64, u64> = (0..50).map(|i| (i, i)).collect();
         let order: Vec<u64> = map.into_keys().collect();
         trace::event("noisy", "map order", &order);
         let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
