@@ -1,4 +1,5 @@
-//! Every bound of the domain, with the reason for its number. Beyond a bound a command is rejected; nothing is cut.
+//! Every bound of the domain, with the reason for its number. Beyond a bound a command is rejected; only
+//! what machines say about themselves is cut, so that a long line never shuts a node out.
 
 /// Bytes of an id. Ours have 27; room for others' uuids.
 pub const ID_BYTES_MAX: usize = 64;
@@ -54,8 +55,8 @@ pub const NODES_MAX: usize = 10_000;
 pub const WORKLOADS_MAX: usize = 100_000;
 /// Servers, learners included: five voters and their replacements.
 pub const SERVERS_MAX: usize = 16;
-/// Statuses in one report of an agent; it sends the rest in the next.
-pub const STATUSES_PER_REPORT_MAX: usize = 512;
+/// Statuses in one report of an agent: more than a machine runs containers, and they fit into an entry.
+pub const STATUSES_PER_REPORT_MAX: usize = 2_048;
 /// Containers in one status: one a service and a few that are on their way out.
 pub const CONTAINERS_PER_STATUS_MAX: usize = 64;
 /// Nodes in one checkpoint of last-seen times, so that the entry stays small.

@@ -146,7 +146,8 @@ rejections! {
         "the node id {node} exists already", "repeat the request";
     /// Something is placed there.
     33 NodeNotEmpty { node, workloads, first } Conflict "node-not-empty"
-        "node {node} still has {workloads} workloads, {first} among them", "drain the node, or delete its workloads first";
+        "node {node} still has {workloads} workloads, {first} among them",
+        "drain the node, or delete its workloads first";
     /// The node can't take the workload.
     34 NodeNotEligible { node, reason } Conflict "node-not-eligible"
         "node {node} can't take it: {reason}", "choose another node, or leave the node out to have one chosen";

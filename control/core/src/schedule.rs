@@ -1,5 +1,5 @@
-//! Which node takes a workload: the one with the fewest, ties by node id, among those that can. Pure; runs inside apply,
-//! so that it sees every placement before it.
+//! Which node takes a workload: the one with the fewest, ties by node id, among those that can. Pure; runs inside
+//! apply, so that it sees every placement before it.
 
 use crate::id::NodeId;
 use crate::limits;

@@ -1,6 +1,6 @@
 //! Writes down when nodes were last heard, a batch about every 30 s, so that "last seen" survives a change of leader.
 //!
-//! No event and no new revision of the node: nothing happened, and who edits the node at the same time is not disturbed.
+//! No event and no new revision of the node: nothing happened, and who edits the node meanwhile is not disturbed.
 
 use crate::event::Event;
 use crate::id::{Epoch, NodeId};

@@ -55,28 +55,26 @@ pub(crate) fn check_certificate(field: &str, certificate: &Certificate) -> Resul
     Ok(())
 }
 
-pub(crate) fn check_facts(field: &str, facts: &Facts) -> Result<(), Problem> {
-    let texts = [
-        ("agent_version", &facts.agent_version),
-        ("os", &facts.os),
-        ("arch", &facts.arch),
-        ("kernel", &facts.kernel),
-        ("runtime", &facts.runtime),
-    ];
-    for (name, text) in texts {
-        check_text(&format!("{field}.{name}"), text, 0)?;
+/// Cuts what a machine says to its limit, at a character's edge: a long line must not shut its node out.
+pub(crate) fn clip(text: &mut String, bytes_max: usize) {
+    if text.len() > bytes_max {
+        let end = (0..=bytes_max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
     }
-    for (name, quantities) in [("capacity", &facts.capacity), ("allocatable", &facts.allocatable)] {
-        let field = format!("{field}.{name}");
-        if quantities.len() > limits::QUANTITIES_MAX {
-            let problem = format!("has {} entries, at most {}", quantities.len(), limits::QUANTITIES_MAX);
-            return Err(Problem::new(field, problem));
-        }
-        for key in quantities.keys() {
-            check_text(&field, key, 1)?;
+}
+
+/// Cuts what an agent says about its machine to the limits.
+pub(crate) fn clip_facts(facts: &mut Facts) {
+    let texts = [&mut facts.agent_version, &mut facts.os, &mut facts.arch, &mut facts.kernel, &mut facts.runtime];
+    for text in texts {
+        clip(text, limits::TEXT_BYTES_MAX);
+    }
+    for quantities in [&mut facts.capacity, &mut facts.allocatable] {
+        quantities.retain(|key, _| key.len() <= limits::TEXT_BYTES_MAX);
+        while quantities.len() > limits::QUANTITIES_MAX {
+            quantities.pop_last();
         }
     }
-    Ok(())
 }
 
 /// Refuses unless the object is at the revision that the caller read.

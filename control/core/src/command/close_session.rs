@@ -1,7 +1,7 @@
 //! A node's agent said goodbye. Closing an old session can't touch a newer one.
 //!
-//! A stream that only broke is not closed here: the fault may be the leader's own, so it is left to the heartbeat timeout
-//! and its brake.
+//! A stream that only broke is not closed here: the fault may be the leader's own, so it is left to the heartbeat
+//! timeout and its brake.
 
 use crate::entry::Context;
 use crate::event::Event;

@@ -10,7 +10,7 @@ use crate::name;
 use crate::rejected::Rejected;
 use crate::state::State;
 
-/// Lets a machine in. The leader has checked the CSR and signed the certificate; until this is applied, nobody trusts it.
+/// Lets a machine in. The leader has checked the CSR and signed the certificate; until this is applied nobody trusts it.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct EnrollNode {
     /// SHA-256 of the join token, lowercase hex.
@@ -46,7 +46,6 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: EnrollNode) -> Result<
     name::check_node("name", &cmd.name)?;
     super::check_text("address", &cmd.address, 0)?;
     super::check_certificate("certificate", &cmd.certificate)?;
-    super::check_facts("facts", &cmd.facts)?;
     super::check_fingerprint_free(state, &cmd.certificate.fingerprint, None, None)?;
     let known = state.node_by_name(&cmd.name);
     match known {
@@ -74,6 +73,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: EnrollNode) -> Result<
     state.edit_node(cx, &cmd.node, |node| {
         node.address = cmd.address;
         node.facts = cmd.facts;
+        super::clip_facts(&mut node.facts);
         node.joined_at_ms = cx.at_ms;
         node.enrolled_with = Some(token);
         node.certificate =

@@ -59,8 +59,8 @@ pub use set_labels::SetLabels;
 pub use transition_node::TransitionNode;
 
 use checks::{
-    check_certificate, check_facts, check_fingerprint_free, check_generation, check_hash, check_id, check_join_token,
-    check_message, check_revision, check_session, check_text,
+    check_certificate, check_fingerprint_free, check_generation, check_hash, check_id, check_join_token, check_message,
+    check_revision, check_session, check_text, clip, clip_facts,
 };
 
 use crate::entry::Context;

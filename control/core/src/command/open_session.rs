@@ -40,7 +40,6 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: OpenSession) -> Result
     if state.server(cmd.server).is_none() {
         return Err(Rejected::UnknownServer { server: cmd.server.to_string() });
     }
-    super::check_facts("facts", &cmd.facts)?;
     super::check_text("address", &cmd.address, 0)?;
     let epoch = node.last_epoch.next();
     let from = node.connection;
@@ -50,6 +49,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: OpenSession) -> Result
         node.last_epoch = epoch;
         node.last_seen_ms = node.last_seen_ms.max(cx.at_ms);
         node.facts = cmd.facts;
+        super::clip_facts(&mut node.facts);
         if !cmd.address.is_empty() {
             node.address = cmd.address;
         }

@@ -18,7 +18,7 @@ pub struct ReportStatus {
     /// Its session.
     #[prost(message, required, tag = "2")]
     pub epoch: Epoch,
-    /// At most 512 together with `removed`.
+    /// At most 2048 together with `removed`.
     #[prost(message, repeated, tag = "3")]
     pub statuses: Vec<StatusReport>,
     /// Workloads that are being deleted and of which nothing is left on this node.
@@ -33,9 +33,6 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: ReportStatus) -> Resul
     if count > limits::STATUSES_PER_REPORT_MAX {
         let problem = format!("has {count} workloads, at most {}", limits::STATUSES_PER_REPORT_MAX);
         return Err(Problem::new("statuses", problem).into());
-    }
-    for (at, report) in cmd.statuses.iter().enumerate() {
-        check(&format!("statuses[{at}]"), &report.status)?;
     }
     let mut events = Vec::new();
     for report in cmd.statuses {
@@ -61,7 +58,8 @@ fn take(state: &mut State, cx: &Context, node: &NodeId, report: StatusReport) ->
     let before = workload.status.as_ref();
     let same_phase = before.is_some_and(|status| status.phase == report.status.phase);
     let changed_at_ms = before.filter(|_| same_phase).map_or(cx.at_ms, |status| status.changed_at_ms);
-    let status = WorkloadStatus { changed_at_ms, ..report.status };
+    let mut status = WorkloadStatus { changed_at_ms, ..report.status };
+    clip(&mut status);
     if before == Some(&status) {
         return None;
     }
@@ -71,25 +69,16 @@ fn take(state: &mut State, cx: &Context, node: &NodeId, report: StatusReport) ->
     Some(event)
 }
 
-fn check(field: &str, status: &WorkloadStatus) -> Result<(), Rejected> {
-    super::check_message(&format!("{field}.reason"), &status.reason)?;
-    super::check_message(&format!("{field}.message"), &status.message)?;
-    if status.containers.len() > limits::CONTAINERS_PER_STATUS_MAX {
-        let problem = format!("has {} entries, at most {}", status.containers.len(), limits::CONTAINERS_PER_STATUS_MAX);
-        return Err(Problem::new(format!("{field}.containers"), problem).into());
-    }
-    for (at, container) in status.containers.iter().enumerate() {
-        let field = format!("{field}.containers[{at}]");
-        super::check_text(&format!("{field}.service"), &container.service, 0)?;
-        super::check_text(&format!("{field}.container_id"), &container.container_id, 0)?;
-        super::check_text(&format!("{field}.image"), &container.image, 0)?;
-        if container.ports.len() > limits::PORTS_MAX {
-            let problem = format!("has {} entries, at most {}", container.ports.len(), limits::PORTS_MAX);
-            return Err(Problem::new(format!("{field}.ports"), problem).into());
+/// Cuts a report to the limits: a long error line must not keep a node from being heard.
+fn clip(status: &mut WorkloadStatus) {
+    super::clip(&mut status.reason, limits::MESSAGE_BYTES_MAX);
+    super::clip(&mut status.message, limits::MESSAGE_BYTES_MAX);
+    status.containers.truncate(limits::CONTAINERS_PER_STATUS_MAX);
+    for container in &mut status.containers {
+        for text in [&mut container.service, &mut container.container_id, &mut container.image] {
+            super::clip(text, limits::TEXT_BYTES_MAX);
         }
-        for port in &container.ports {
-            super::check_text(&format!("{field}.ports"), port, 0)?;
-        }
+        container.ports.truncate(limits::PORTS_MAX);
+        container.ports.iter_mut().for_each(|port| super::clip(port, limits::TEXT_BYTES_MAX));
     }
-    Ok(())
 }

@@ -17,8 +17,8 @@ impl State {
         command.apply(self, cx)
     }
 
-    /// Applies one entry of the log at its index. Pure and total: every server gets the same from the same log. An entry
-    /// that is rejected, or that repeats an answer given before, writes nothing.
+    /// Applies one entry of the log at its index. Pure and total: every server gets the same from the same log. An
+    /// entry that is rejected, or that repeats an answer given before, writes nothing.
     pub fn apply_entry(&mut self, revision: u64, entry: Entry) -> Applied {
         let cx = Context { revision: Revision(revision), at_ms: entry.at_ms.max(self.meta.at_ms) };
         let (reply, events) = match self.run(&cx, entry) {

@@ -1,5 +1,5 @@
-//! Random commands over a few names. `World` checks every invariant, refusals and writes after each; here: replay, load,
-//! reconcilers as fixed points, bytes that are no message.
+//! Random commands over a few names. `World` checks every invariant, refusals and writes after each; here: replay,
+//! load, reconcilers as fixed points, bytes that are no message.
 
 use crate::world::*;
 use cara_core::codec::*;
@@ -203,7 +203,11 @@ proptest! {
     }
 
     #[test]
-    fn reconcile_is_a_fixed_point(steps in vec(dice(), 1..60), ears in vec((0..4u8, 0..100_000u64), 4), now_ms in 0..800_000u64) {
+    fn reconcile_is_a_fixed_point(
+        steps in vec(dice(), 1..60),
+        ears in vec((0..4u8, 0..100_000u64), 4),
+        now_ms in 0..800_000u64,
+    ) {
         let mut world = run(&steps);
         let mut heard = Heard { wall_ms: 1, leader_since_ms: now_ms / 2, ..Heard::default() };
         for (node, (kind, at_ms)) in world.state.nodes().zip(ears) {
@@ -232,7 +236,8 @@ proptest! {
     fn bytes_that_are_no_message_never_panic(bytes in vec(any::<u8>(), 0..200)) {
         let _ = decode_entry(&bytes);
         let _ = decode_outcome(&bytes);
-        for kind in ["meta", "cluster", "server/1", "node/a", "node-events/a", "join-token/a", "api-token/a", "workload/a", "audit/1", "reply/a"] {
+        let keys = ["meta", "cluster", "server/1", "node/a", "node-events/a", "join-token/a", "api-token/a"];
+        for kind in keys.into_iter().chain(["workload/a", "audit/1", "reply/a"]) {
             let _ = State::load([(kind.as_bytes(), bytes.as_slice())]);
         }
         let _ = State::load([(bytes.as_slice(), b"".as_slice())]);

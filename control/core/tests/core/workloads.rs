@@ -146,7 +146,23 @@ fn a_report_that_is_too_long_is_refused() {
     let report = world.report(&id, "web", Phase::Running);
     let statuses = vec![report.statuses[0].clone(); limits::STATUSES_PER_REPORT_MAX + 1];
     assert_eq!(world.refused(ReportStatus { statuses, ..report.clone() }), "invalid-field");
-    let mut long = report;
-    long.statuses[0].status.message = "x".repeat(limits::MESSAGE_BYTES_MAX + 1);
-    assert_eq!(world.refused(long), "invalid-field");
+}
+
+#[test]
+fn a_long_message_is_cut_and_the_report_still_counts() {
+    let mut world = World::new();
+    let id = world.node("a");
+    world.app("web", "nginx");
+    let mut report = world.report(&id, "web", Phase::Failed);
+    report.statuses[0].status.message = "ä".repeat(limits::MESSAGE_BYTES_MAX);
+    report.statuses[0].status.containers = vec![ContainerStatus::default(); limits::CONTAINERS_PER_STATUS_MAX + 1];
+    assert_eq!(world.events(report.clone()), ["WorkloadStatusChanged"]);
+    assert!(world.events(report).is_empty(), "said again, nothing new");
+    let status = world.workload("web").status.clone().unwrap();
+    assert_eq!(status.message.len(), limits::MESSAGE_BYTES_MAX);
+    assert_eq!(status.containers.len(), limits::CONTAINERS_PER_STATUS_MAX);
+    let mut open = world.open_command(&id);
+    open.facts.os = "x".repeat(10_000);
+    world.ok(open);
+    assert_eq!(world.state.node(&id).unwrap().facts.os.len(), limits::TEXT_BYTES_MAX);
 }
