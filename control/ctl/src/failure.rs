@@ -132,7 +132,9 @@ impl From<Problem> for Failure {
         };
         let what = if problem.detail.is_empty() { problem.title.clone() } else { problem.detail };
         let why = match exit {
-            exit::OTHER if !problem.request_id.is_empty() => format!("request {} in the servers' logs", problem.request_id),
+            exit::OTHER if !problem.request_id.is_empty() => {
+                format!("request {} in the servers' logs", problem.request_id)
+            }
             _ => String::new(),
         };
         let next = match (exit, problem.hint.is_empty()) {
@@ -152,8 +154,20 @@ mod tests {
     #[test]
     fn every_status_has_its_exit_code() {
         for (status, code) in [
-            (400, 2), (413, 2), (422, 2), (401, 5), (403, 5), (404, 3), (409, 4), (412, 4), (428, 4), (429, 4), (500, 1),
-            (502, 6), (503, 6), (504, 6),
+            (400, 2),
+            (413, 2),
+            (422, 2),
+            (401, 5),
+            (403, 5),
+            (404, 3),
+            (409, 4),
+            (412, 4),
+            (428, 4),
+            (429, 4),
+            (500, 1),
+            (502, 6),
+            (503, 6),
+            (504, 6),
         ] {
             assert_eq!(Failure::from(Problem { status, ..Problem::default() }).exit, code, "HTTP {status}");
         }

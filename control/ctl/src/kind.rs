@@ -105,9 +105,13 @@ mod tests {
 
     #[test]
     fn kinds_by_any_of_their_words() {
-        for (word, kind) in
-            [("no", Kind::Node), ("PJ", Kind::Project), ("db", Kind::Database), ("app", Kind::App), ("Nodes", Kind::Node)]
-        {
+        for (word, kind) in [
+            ("no", Kind::Node),
+            ("PJ", Kind::Project),
+            ("db", Kind::Database),
+            ("app", Kind::App),
+            ("Nodes", Kind::Node),
+        ] {
             assert_eq!(Kind::find(word), Some(kind));
         }
         let failure = "ndoe".parse::<Kind>().expect_err("no kind");

@@ -74,7 +74,8 @@ pub(crate) async fn until_gone(cx: &Context, client: &Client, kind: Kind, name: 
             Ok(object) if !uid.is_empty() && text(&object, "/metadata/uid") != uid => break,
             Ok(object) => progress.set(&story(&object)),
         }
-        rest(cx, started, &title, &format!("caractrl get {title}, or delete it with --force if its node is lost")).await?;
+        rest(cx, started, &title, &format!("caractrl get {title}, or delete it with --force if its node is lost"))
+            .await?;
     }
     progress.clear();
     Ok(())
@@ -120,8 +121,10 @@ fn story(object: &Value) -> String {
     let phase = text(object, "/status/phase");
     let node = text(object, "/status/placement/nodeName");
     let message = text(object, "/status/message");
-    let rejected: Vec<String> =
-        list(object, "/status/rejected").iter().map(|r| format!("{} {}", text(r, "/node"), text(r, "/reason"))).collect();
+    let rejected: Vec<String> = list(object, "/status/rejected")
+        .iter()
+        .map(|r| format!("{} {}", text(r, "/node"), text(r, "/reason")))
+        .collect();
     let mut story = if phase.is_empty() { "waiting".to_owned() } else { phase };
     if !node.is_empty() {
         story = format!("{story} on {node} ({})", ready(object));
@@ -201,9 +204,7 @@ mod tests {
 
     #[test]
     fn running_counts_only_for_what_was_applied() {
-        let object = |phase: &str, generation: u64| {
-            json!({ "status": { "phase": phase, "placement": { "generation": generation } } })
-        };
+        let object = |phase: &str, generation: u64| json!({ "status": { "phase": phase, "placement": { "generation": generation } } });
         assert!(matches!(state(&object("Running", 12), 12), State::Running));
         assert!(matches!(state(&object("Running", 11), 12), State::Underway));
         assert!(matches!(state(&object("Failed", 11), 12), State::Underway));

@@ -30,7 +30,8 @@ impl Watch {
                 if name == "compacted" {
                     return Ok(None); // We were too slow; the caller lists again.
                 }
-                let event = serde_json::from_str(&data).map_err(|e| ClientError::Malformed(format!("{e} in {data}")))?;
+                let event =
+                    serde_json::from_str(&data).map_err(|e| ClientError::Malformed(format!("{e} in {data}")))?;
                 return Ok(Some(event));
             }
             match self.stream.next().await? {

@@ -248,4 +248,3 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     }
     text
 }
-

@@ -14,8 +14,11 @@ const EVENTS_SHOWN: u32 = 10;
 pub(super) async fn run(cx: &Context, args: &Target) -> Outcome {
     let (kind, name) = target(&args.kind, args.name.as_deref())?;
     let Some(name) = name else {
-        return Err(Failure::usage(format!("which {}?", kind.singular()))
-            .next(format!("caractrl describe {} NAME; `caractrl get {}` lists them", kind.singular(), kind.plural())));
+        return Err(Failure::usage(format!("which {}?", kind.singular())).next(format!(
+            "caractrl describe {} NAME; `caractrl get {}` lists them",
+            kind.singular(),
+            kind.plural()
+        )));
     };
     if matches!(kind, Kind::Server | Kind::Token) {
         return Err(Failure::usage(format!("a {} has no more than its line", kind.singular()))

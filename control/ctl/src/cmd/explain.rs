@@ -29,7 +29,10 @@ const CODES: [(&str, &str); 14] = [
     ("interrupted", "A stream (logs, watch) broke off."),
     ("timeout", "The time to wait is over. What was asked for goes on in the cluster."),
     ("detached", "Waiting was ended with Ctrl-C. What was asked for goes on in the cluster."),
-    ("workload-failed", "The agent could not run the workload. `caractrl describe` says why, `caractrl logs` what it wrote."),
+    (
+        "workload-failed",
+        "The agent could not run the workload. `caractrl describe` says why, `caractrl logs` what it wrote.",
+    ),
     ("not-confirmed", "A deletion was not confirmed by typing the name. Nothing was changed."),
 ];
 
@@ -42,7 +45,9 @@ pub(super) fn run(cx: &Context, code: &str) -> Outcome {
     let names: Vec<&str> = CODES.iter().map(|(name, _)| *name).collect();
     let next = match closest(code, names.iter().copied()) {
         Some(close) => format!("did you mean {close:?}?"),
-        None => format!("codes explained here: {}; others come from the servers with their own next step", names.join(", ")),
+        None => {
+            format!("codes explained here: {}; others come from the servers with their own next step", names.join(", "))
+        }
     };
     Err(Failure::new(exit::NOT_FOUND, "no-code", format!("there is no explanation of {code:?}")).next(next))
 }

@@ -48,7 +48,9 @@ async fn follow(cx: &Context, client: &Client, path: &str, args: &Logs) -> Outco
             return Err(error.into());
         }
         if !silent {
-            cx.ui.note(&format!("note: {error}; following on from the last line, what was written meanwhile may be missing"));
+            cx.ui.note(&format!(
+                "note: {error}; following on from the last line, what was written meanwhile may be missing"
+            ));
         }
         tail = Some(1); // The fewest that can be asked for.
     }
@@ -79,7 +81,8 @@ async fn find(cx: &Context, client: &Client, target: &str) -> Outcome<(Kind, Str
             Failure::new(exit::NOT_FOUND, "not-found", format!("there is no workload {:?}", parts[0]))
         })),
         (several, ..) => {
-            let choices: Vec<String> = several.iter().map(|k| format!("caractrl logs {}/{target}", k.singular())).collect();
+            let choices: Vec<String> =
+                several.iter().map(|k| format!("caractrl logs {}/{target}", k.singular())).collect();
             Err(Failure::new(exit::CONFLICT, "ambiguous", format!("several workloads are called {:?}", parts[0]))
                 .next(choices.join("\n")))
         }

@@ -115,7 +115,9 @@ impl Context {
     /// Where the contexts are saved.
     pub fn config_path(&self) -> Outcome<PathBuf> {
         config::path(&variable).ok_or_else(|| {
-            Failure::new(exit::OTHER, "config", "there is no place for the contexts").why("HOME is not set").next("set CARA_CONFIG")
+            Failure::new(exit::OTHER, "config", "there is no place for the contexts")
+                .why("HOME is not set")
+                .next("set CARA_CONFIG")
         })
     }
 
@@ -155,7 +157,9 @@ pub(crate) fn segment(name: &str) -> String {
 pub(crate) fn target(kind: &str, name: Option<&str>) -> Outcome<(Kind, Option<String>)> {
     match (kind.split_once('/'), name) {
         (Some((kind, name)), None) if !name.is_empty() => Ok((kind.parse()?, Some(name.to_owned()))),
-        (Some(_), _) => Err(Failure::usage(format!("{kind:?} is not KIND/NAME")).next("write `app/hello`, or `app hello`")),
+        (Some(_), _) => {
+            Err(Failure::usage(format!("{kind:?} is not KIND/NAME")).next("write `app/hello`, or `app hello`"))
+        }
         (None, name) => Ok((kind.parse()?, name.map(str::to_owned))),
     }
 }
@@ -167,10 +171,13 @@ pub(crate) async fn with_suggestion(client: &Client, kind: Kind, name: &str, fai
     }
     let quick = client.clone().with_limit(SUGGEST_LIMIT);
     let Ok(list) = quick.get::<serde_json::Value>(kind.path()).await else { return failure };
-    let names: Vec<String> = crate::view::list(&list, "/items").iter().map(|i| crate::view::text(i, "/metadata/name")).collect();
+    let names: Vec<String> =
+        crate::view::list(&list, "/items").iter().map(|i| crate::view::text(i, "/metadata/name")).collect();
     match closest(name, names.iter().map(String::as_str)) {
         Some(close) => failure.next(format!("did you mean {close:?}?")),
-        None if failure.next.is_empty() => failure.next(format!("`caractrl get {}` lists what there is", kind.plural())),
+        None if failure.next.is_empty() => {
+            failure.next(format!("`caractrl get {}` lists what there is", kind.plural()))
+        }
         None => failure,
     }
 }

@@ -187,7 +187,8 @@ pub(super) fn confirm(cx: &Context, kind: &str, name: &str, yes: bool) -> Outcom
     if read.is_ok() && line.trim() == name {
         return Ok(());
     }
-    Err(Failure::new(exit::CONFLICT, "not-confirmed", format!("{kind}/{name} was not touched")).why("another name was typed"))
+    Err(Failure::new(exit::CONFLICT, "not-confirmed", format!("{kind}/{name} was not touched"))
+        .why("another name was typed"))
 }
 
 async fn events(cx: &Context, client: &Client, node: &str, limit: u32) -> Outcome {
@@ -214,7 +215,8 @@ mod tests {
         let change = |changes: &[&str]| {
             let mut labels = BTreeMap::from([("a".to_owned(), "1".to_owned()), ("b".to_owned(), "2".to_owned())]);
             let changes: Vec<String> = changes.iter().map(|c| (*c).to_owned()).collect();
-            change_labels(&mut labels, &changes).map(|()| labels.into_iter().map(|(k, v)| format!("{k}{v}")).collect::<String>())
+            change_labels(&mut labels, &changes)
+                .map(|()| labels.into_iter().map(|(k, v)| format!("{k}{v}")).collect::<String>())
         };
         assert_eq!(change(&["c=3", "a-"]), Ok("b2c3".to_owned()));
         assert_eq!(change(&["a=x=y-"]), Ok("ax=y-b2".to_owned()));

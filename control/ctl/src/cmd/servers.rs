@@ -36,7 +36,11 @@ pub(super) async fn list(cx: &Context, client: &Client) -> Outcome {
     }
     cx.ui.table(&view::table(Kind::Server, &view::server_rows(&cluster), cx.ui.wide(), 0));
     let line = view::summary(&cluster);
-    if cx.ui.out_tty { cx.ui.data(&line) } else { cx.ui.note(&line) }
+    if cx.ui.out_tty {
+        cx.ui.data(&line)
+    } else {
+        cx.ui.note(&line)
+    }
     Ok(())
 }
 

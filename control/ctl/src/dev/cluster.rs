@@ -122,7 +122,8 @@ impl Cluster {
             .folder
             .clone()
             .unwrap_or_else(|| std::env::temp_dir().join(format!("cara-dev-{}", cara_env::hex(&*env.rng, 4))));
-        make_folder(&folder).map_err(|why| DevError::Setup(format!("can't use the folder {}: {why}", folder.display())))?;
+        make_folder(&folder)
+            .map_err(|why| DevError::Setup(format!("can't use the folder {}: {why}", folder.display())))?;
         let access = Access::default();
         Ok(Self { env: env.clone(), plan, folder, temporary, access, servers: Vec::new(), agents: Vec::new() })
     }
@@ -132,7 +133,8 @@ impl Cluster {
     /// # Errors
     /// Names the step that failed, with the last words of the program concerned.
     pub async fn boot(&mut self, say: &(dyn Fn(&str) + Sync)) -> Result<(), DevError> {
-        let ports = free_ports(self.plan.servers).map_err(|e| DevError::Setup(format!("no free port on 127.0.0.1: {e}")))?;
+        let ports =
+            free_ports(self.plan.servers).map_err(|e| DevError::Setup(format!("no free port on 127.0.0.1: {e}")))?;
         for (index, port) in ports.into_iter().enumerate() {
             self.add_server(index + 1, port).await?;
             say(&format!("server s{} votes ({} of {})", index + 1, index + 1, self.plan.servers));
@@ -161,8 +163,10 @@ impl Cluster {
             identity.splice(0..0, args(&["init"]));
             identity.extend(args(&["--output", "json"]));
             let printed = self.step(what, &identity).await?;
-            let founded: Founded = serde_json::from_str(&printed)
-                .map_err(|e| DevError::Step { what: what.to_owned(), said: format!("its output is not as expected: {e}") })?;
+            let founded: Founded = serde_json::from_str(&printed).map_err(|e| DevError::Step {
+                what: what.to_owned(),
+                said: format!("its output is not as expected: {e}"),
+            })?;
             self.access.token = founded.token;
             self.access.ca_fingerprint = founded.ca_fingerprint;
         } else {
@@ -187,7 +191,15 @@ impl Cluster {
         let minted = self.mint("/nodes/join-tokens", Some(name.to_owned())).await?;
         let data = self.folder.join(name).display().to_string();
         let arguments = args(&[
-            "--data-dir", &data, "--name", name, "--advertise", "127.0.0.1", "--runtime", &self.plan.runtime, "--token",
+            "--data-dir",
+            &data,
+            "--name",
+            name,
+            "--advertise",
+            "127.0.0.1",
+            "--runtime",
+            &self.plan.runtime,
+            "--token",
             &minted.token,
         ]);
         self.agents.push(Process::new(name, &self.folder, &self.plan.binaries.agent, arguments));
@@ -281,7 +293,8 @@ impl Cluster {
         let agents = self.agents.len();
         self.until(&format!("all agents having sessions on {server}"), STEP_MAX, async |client| {
             let nodes: List<Value> = client.get("/nodes").await.ok()?;
-            let here = |n: &&Value| text(n, "/status/connection") == "online" && text(n, "/status/session/server") == server;
+            let here =
+                |n: &&Value| text(n, "/status/connection") == "online" && text(n, "/status/session/server") == server;
             (nodes.items.iter().filter(here).count() >= agents).then_some(())
         })
         .await
@@ -386,7 +399,8 @@ mod tests {
     fn a_folder_with_something_in_it_is_left_alone() {
         let folder = tempfile::tempdir().expect("temporary folder");
         std::fs::write(folder.path().join("mine"), "x").expect("written");
-        let error = Cluster::new(&Env::real(), plan(Some(folder.path().to_owned()), "/bin/true")).expect_err("not empty");
+        let error =
+            Cluster::new(&Env::real(), plan(Some(folder.path().to_owned()), "/bin/true")).expect_err("not empty");
         assert!(error.to_string().contains("not empty"), "{error}");
         assert!(folder.path().join("mine").exists());
     }

@@ -72,7 +72,8 @@ pub fn load(paths: &[PathBuf]) -> Outcome<Vec<Manifest>> {
         return Err(refused(&flaws));
     }
     if manifests.is_empty() {
-        return Err(Failure::usage("the files describe nothing").next("each document needs apiVersion, kind, metadata and spec"));
+        return Err(Failure::usage("the files describe nothing")
+            .next("each document needs apiVersion, kind, metadata and spec"));
     }
     Ok(manifests)
 }
@@ -132,9 +133,8 @@ fn read(path: &Path) -> Outcome<(String, String)> {
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(unreadable(path, &format!("it is larger than {} MiB", FILE_BYTES_MAX >> 20)));
     }
-    let text = String::from_utf8(bytes).map_err(|e| {
-        unreadable(path, &format!("it is not UTF-8 text (byte {})", e.utf8_error().valid_up_to()))
-    })?;
+    let text = String::from_utf8(bytes)
+        .map_err(|e| unreadable(path, &format!("it is not UTF-8 text (byte {})", e.utf8_error().valid_up_to())))?;
     Ok((name, text))
 }
 

@@ -17,7 +17,9 @@ pub enum Tone {
 pub fn tone_of(word: &str) -> Tone {
     match word {
         "Ready" | "Running" | "online" | "leader" | "ok" | "running" | "True" => Tone::Good,
-        "Pending" | "Scheduled" | "Terminating" | "Draining" | "pending" | "joining" | "learner" | "expiring" => Tone::Busy,
+        "Pending" | "Scheduled" | "Terminating" | "Draining" | "pending" | "joining" | "learner" | "expiring" => {
+            Tone::Busy
+        }
         "NotReady" | "Failed" | "offline" | "unreachable" | "critical" | "expired" | "revoked" | "exited" => Tone::Bad,
         _ => Tone::Plain,
     }

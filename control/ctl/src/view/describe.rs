@@ -50,16 +50,23 @@ fn node(page: &mut Page, node: &Value, now_ms: u64) {
     page.inner("Generation", text(node, "/status/certificate/generation"));
     page.inner("Fingerprint", text(node, "/status/certificate/fingerprint"));
     page.section("Agent");
-    for (label, pointer) in
-        [("Version", "version"), ("System", "os"), ("Architecture", "arch"), ("Kernel", "kernel"), ("Runtime", "runtime")]
-    {
+    for (label, pointer) in [
+        ("Version", "version"),
+        ("System", "os"),
+        ("Architecture", "arch"),
+        ("Kernel", "kernel"),
+        ("Runtime", "runtime"),
+    ] {
         page.inner(label, text(node, &format!("/status/agent/{pointer}")));
     }
 }
 
 fn accepts(node: &Value) -> String {
-    let kinds =
-        [("apps", "/status/accepts/app"), ("databases", "/status/accepts/database"), ("builds", "/status/accepts/build")];
+    let kinds = [
+        ("apps", "/status/accepts/app"),
+        ("databases", "/status/accepts/database"),
+        ("builds", "/status/accepts/build"),
+    ];
     kinds.iter().filter(|(_, p)| text(node, p) == "yes").map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 

@@ -8,7 +8,18 @@ use crate::out::{Table, age};
 
 const NARROW: [&str; 8] = ["NAME", "STATE", "CONNECTION", "ADDRESS", "WORKLOADS", "BEAT", "CERT", "AGE"];
 const WIDE: [&str; 13] = [
-    "NAME", "STATE", "CONNECTION", "ADDRESS", "WORKLOADS", "BEAT", "CERT", "AGE", "SERVER", "AGENT", "RUNTIME", "KERNEL",
+    "NAME",
+    "STATE",
+    "CONNECTION",
+    "ADDRESS",
+    "WORKLOADS",
+    "BEAT",
+    "CERT",
+    "AGE",
+    "SERVER",
+    "AGENT",
+    "RUNTIME",
+    "KERNEL",
     "LABELS",
 ];
 
@@ -56,7 +67,9 @@ pub(crate) fn events(events: &[ConnectionEvent]) -> Table {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use cara_proto::rest::{API_VERSION, AgentInfo, CertificateView, Metadata, NodeManifest, NodeSpec, NodeStatus, SessionView};
+    use cara_proto::rest::{
+        API_VERSION, AgentInfo, CertificateView, Metadata, NodeManifest, NodeSpec, NodeStatus, SessionView,
+    };
 
     use super::*;
 

@@ -34,8 +34,7 @@ pub(crate) fn summary(cluster: &ClusterView) -> String {
     } else {
         format!("quorum ok ({alive} of {voters} alive)")
     };
-    let down: Vec<&str> =
-        cluster.servers.iter().filter(|s| s.role == "unreachable").map(|s| s.name.as_str()).collect();
+    let down: Vec<&str> = cluster.servers.iter().filter(|s| s.role == "unreachable").map(|s| s.name.as_str()).collect();
     let next = if !down.is_empty() {
         format!(" next: start {}", down.join(", "))
     } else if voters == 1 {
@@ -108,8 +107,14 @@ mod tests {
     fn the_next_step_fits_the_trouble() {
         let ends = |roles: &[&str], text: &str| assert_eq!(summary(&cluster(roles)), text);
         ends(&["leader", "follower", "unreachable"], "quorum ok (2 of 3 alive). Can lose 0 more. next: start s3");
-        ends(&["follower", "unreachable", "unreachable"], "no leader (1 of 3 voters alive, 2 needed). next: start s2, s3");
-        ends(&["leader"], "quorum ok (1 of 1 alive). Can lose 0 more. next: add two servers with `caractrl servers join-token`");
+        ends(
+            &["follower", "unreachable", "unreachable"],
+            "no leader (1 of 3 voters alive, 2 needed). next: start s2, s3",
+        );
+        ends(
+            &["leader"],
+            "quorum ok (1 of 1 alive). Can lose 0 more. next: add two servers with `caractrl servers join-token`",
+        );
         assert!(summary(&cluster(&["leader", "follower"])).contains("even number"));
     }
 }

@@ -9,7 +9,13 @@ pub(super) fn table(items: &[Value], now_ms: u64) -> Table {
     let mut table = Table::new(&["ID", "PURPOSE", "STATE", "EXPIRES IN", "USED BY"]);
     for token in items {
         let expires = until(&text(token, "/expiresAt"), now_ms);
-        table.row(vec![text(token, "/id"), text(token, "/purpose"), text(token, "/state"), expires, text(token, "/usedBy")]);
+        table.row(vec![
+            text(token, "/id"),
+            text(token, "/purpose"),
+            text(token, "/state"),
+            expires,
+            text(token, "/usedBy"),
+        ]);
     }
     table
 }

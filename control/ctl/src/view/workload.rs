@@ -67,10 +67,16 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn sample(phase: &str) -> Value {
-        let container = ContainerView { service: "app".into(), state: "running".into(), restarts: 2, ..Default::default() };
+        let container =
+            ContainerView { service: "app".into(), state: "running".into(), restarts: 2, ..Default::default() };
         let status = WorkloadStatus {
             phase: phase.into(),
-            placement: Some(PlacementView { node_id: "n".into(), node_name: "w1".into(), generation: 4, auto_placed: true }),
+            placement: Some(PlacementView {
+                node_id: "n".into(),
+                node_name: "w1".into(),
+                generation: 4,
+                auto_placed: true,
+            }),
             rejected: vec![Rejection { node: "w2".into(), reason: "cordoned".into() }],
             containers: vec![container],
             observed_generation: 4,

@@ -118,7 +118,8 @@ impl Printer {
     /// A raw terminal does not return the carriage by itself. Output that nobody reads is no reason to end.
     pub fn line(&self, text: &str) {
         let mut out = std::io::stdout().lock();
-        let text = if self.raw { text.trim_end().replace('\n', "\r\n") + "\r\n" } else { text.trim_end().to_owned() + "\n" };
+        let text =
+            if self.raw { text.trim_end().replace('\n', "\r\n") + "\r\n" } else { text.trim_end().to_owned() + "\n" };
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 }
