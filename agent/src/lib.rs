@@ -34,6 +34,8 @@ mod run;
 pub mod runtime;
 mod session;
 mod status;
+#[cfg(test)]
+mod testing;
 pub mod tracker;
 
 pub use config::Config;

@@ -10,6 +10,8 @@ mod error;
 #[cfg(test)]
 mod conformance;
 pub mod docker;
+#[cfg(test)]
+mod engine_trouble;
 pub mod memory;
 
 use std::time::Duration;
