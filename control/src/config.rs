@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use raft_store::LowSpace;
+
 /// Settings of one server. Everything that identifies it is in its data folder, not here.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Config {
     /// The folder with `server.json` and the database.
     pub data_dir: PathBuf,
@@ -22,6 +24,8 @@ pub struct Config {
     pub snapshot_after: u64,
     /// Longest time that one API request may take, waiting for a leader included. Default 10 s.
     pub request_deadline: Duration,
+    /// Tells when the database's device is nearly full; none when nobody watches it.
+    pub low_space: Option<LowSpace>,
     /// Largest API request body in bytes. Default 1 MiB, the same as a log entry.
     pub body_max: usize,
 }
@@ -38,6 +42,7 @@ impl Config {
             agent_timeout_intervals: 3,
             snapshot_after: 10_000,
             request_deadline: Duration::from_secs(10),
+            low_space: None,
             body_max: 1 << 20,
         }
     }

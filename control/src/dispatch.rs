@@ -53,9 +53,9 @@ fn news(state: &State, event: &Event) -> News {
             let now = state.workload(uid).and_then(|w| w.placement.as_ref()).map(|p| p.node.clone());
             News::Desired(now.into_iter().chain([node.clone()]).collect())
         }
-        Event::WorkloadUpdated { uid, .. } | Event::WorkloadDeletionStarted { uid, .. } => {
-            News::Desired(state.workload(uid).and_then(|w| w.placement.as_ref()).map(|p| p.node.clone()).into_iter().collect())
-        }
+        Event::WorkloadUpdated { uid, .. } | Event::WorkloadDeletionStarted { uid, .. } => News::Desired(
+            state.workload(uid).and_then(|w| w.placement.as_ref()).map(|p| p.node.clone()).into_iter().collect(),
+        ),
         // Its node is not in the event: with `force` it may have been anywhere. Rare; every session looks once.
         Event::WorkloadDeleted { .. } => News::Desired(state.nodes().map(|node| node.id.clone()).collect()),
         Event::NodeDeleted { node, .. } => News::Ended(node.clone(), "deleted", "the node was deleted"),

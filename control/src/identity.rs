@@ -83,7 +83,9 @@ impl ServerIdentity {
         };
         let identity: Self = serde_json::from_slice(&bytes)
             .map_err(|error| IdentityError::Damaged { path: path.clone(), reason: error.to_string() })?;
-        identity.sealing_key().ok_or(IdentityError::Damaged { path, reason: "the sealing key is not 32 bytes".into() })?;
+        identity
+            .sealing_key()
+            .ok_or(IdentityError::Damaged { path, reason: "the sealing key is not 32 bytes".into() })?;
         Ok(identity)
     }
 
@@ -117,7 +119,10 @@ impl ServerIdentity {
 impl std::fmt::Debug for ServerIdentity {
     /// Never prints a key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerIdentity").field("server_id", &self.server_id).field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ServerIdentity")
+            .field("server_id", &self.server_id)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 

@@ -114,7 +114,10 @@ async fn pass(api: &SharedApi, settings: &Settings, heard: &mut Heard) -> Option
     heard.nodes = api.sessions.all_heard();
     heard.wall_ms = api.env.clock.wall_ms();
     let now = api.mono_ms();
-    let decision = api.read_local(|state| reconcile(state, heard, settings, now));
+    let decision = api.read_local(|state| {
+        heard.observe(state, now);
+        reconcile(state, heard, settings, now)
+    });
     for reason in &decision.reasons {
         tracing::info!(%reason, "reconcile");
     }

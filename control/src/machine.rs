@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cara_core::{Event, Problem, State, codec, invariant};
+use cara_core::{Event, State, codec, invariant};
 use raft_store::{Applied, Damaged, Position, StateMachine};
 use tokio::sync::watch;
 
@@ -96,15 +96,10 @@ impl Machine {
 impl StateMachine for Machine {
     fn apply(&mut self, at: Position, command: &[u8]) -> Applied {
         self.applied = at.index;
-        let entry = match codec::decode_entry(command) {
-            Ok(entry) => entry,
-            Err(error) => {
-                // All servers refuse the same bytes alike, so they stay equal.
-                tracing::error!(index = at.index, %error, "the log holds an entry that this version can't read");
-                let refused = Problem::new("entry", error.to_string());
-                return Applied { reply: codec::encode_outcome(&Err(refused.into())), writes: Vec::new() };
-            }
-        };
+        // To go on without this entry would make this server differ from the others for ever. The feature level keeps
+        // newer commands out of the log until all servers know them, so this is an old binary over a new log.
+        let entry = codec::decode_entry(command)
+            .unwrap_or_else(|error| panic!("log index {}: {error}; start a newer cara-server here", at.index));
         let applied = self.state.apply_entry(at.index, entry);
         debug_assert_eq!(invariant::check(&self.state), Vec::new(), "after index {}", at.index);
         let at_ms = self.state.at_ms();

@@ -187,7 +187,8 @@ async fn run(env: Env, args: RunArgs) -> anyhow::Result<()> {
             args.heartbeat_ms
         );
     }
-    let beat = Duration::try_from_secs_f64(args.agent_heartbeat_s).ok().filter(|beat| *beat >= Duration::from_millis(50));
+    let beat =
+        Duration::try_from_secs_f64(args.agent_heartbeat_s).ok().filter(|beat| *beat >= Duration::from_millis(50));
     let config = Config {
         listen: args.listen,
         raft_heartbeat: Duration::from_millis(args.heartbeat_ms),
@@ -198,7 +199,8 @@ async fn run(env: Env, args: RunArgs) -> anyhow::Result<()> {
     };
     // Before the database is touched: a folder without identity must stay as it is.
     cara_control::identity::ServerIdentity::load(&env, &args.data_dir)?;
-    let engine = raft_store::RocksEngine::open(&args.data_dir.join("db"))?;
+    let engine = raft_store::rocks::RocksEngine::open(&args.data_dir.join("db"))?;
+    let config = Config { low_space: Some(engine.low_space()), ..config };
     let (stop_in, stop) = watch::channel(false);
     let server = cara_control::run(config, env, std::sync::Arc::new(engine), stop);
     let signals = cara_env::spawn(async move {

@@ -48,7 +48,7 @@ pub async fn run(api: SharedApi, term: u64) {
 
 async fn take(api: &SharedApi, step: &Step) -> Result<(), ChangeError> {
     match step {
-        Step::Add(id, address) => api.raft.add_learner(*id, address.clone()).await,
+        Step::Add(id, address) => api.raft.add_learner(*id, address).await,
         Step::Promote(id) => api.raft.promote(*id).await,
         Step::Remove(id) => api.raft.remove(*id).await,
     }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cara_env::{Engine, Env};
+use cara_env::{Cf, Engine, Env};
 use cara_proto::agent::agent_server::AgentServer;
 use cara_proto::cluster::cluster_server::ClusterServer;
 use cara_transport::{Limits, Tls, TlsError};
@@ -73,8 +73,12 @@ pub enum RunError {
 
 fn listen_hint(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::AddrInUse => "another process has this port; stop it, or choose another with --listen".into(),
-        std::io::ErrorKind::AddrNotAvailable => "this machine doesn't have that address; choose another with --listen".into(),
+        std::io::ErrorKind::AddrInUse => {
+            "another process has this port; stop it, or choose another with --listen".into()
+        }
+        std::io::ErrorKind::AddrNotAvailable => {
+            "this machine doesn't have that address; choose another with --listen".into()
+        }
         _ => error.to_string(),
     }
 }
@@ -98,7 +102,7 @@ pub async fn run(
     let (machine, changed) = Machine::new();
     let dial = Arc::new(PeerDial { env: env.clone(), tls: tls.clone() });
     // A crash between the two lines below leaves a database under a fresh identity; that one is its own.
-    let used = identity.fresh && !raft_store::is_empty(&*engine).map_err(OpenError::Io)?;
+    let used = identity.fresh && engine.last(Cf::Meta).map_err(OpenError::Io)?.is_some();
     let raft_config = raft_config(&config, &identity, identity.fresh && !used);
     let raft = RaftStore::open(raft_config, env.clone(), engine, dial, machine).await?;
     if identity.fresh {
@@ -164,6 +168,7 @@ fn raft_config(config: &Config, identity: &ServerIdentity, expect_empty: bool) -
         election_max: config.election_timeout * 2,
         snapshot_after: config.snapshot_after,
         expect_empty,
+        low_space: config.low_space.clone(),
         ..raft_store::Config::new(identity.server_id, identity.cluster_id.clone())
     }
 }

@@ -153,8 +153,7 @@ impl Sessions {
 }
 
 fn end(session: &Session, code: &str, message: &str, leader: Option<&str>) {
-    let goodbye =
-        Goodbye { code: code.into(), message: message.into(), leader: leader.unwrap_or_default().to_owned() };
+    let goodbye = Goodbye { code: code.into(), message: message.into(), leader: leader.unwrap_or_default().to_owned() };
     // A full queue means that the session is stuck; its own deadlines end it.
     drop(session.orders.try_send(Order::End(goodbye)));
 }

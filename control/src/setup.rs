@@ -216,7 +216,10 @@ async fn ask(env: &Env, token: &JoinToken, request: JoinRequest) -> Result<JoinR
 enum Attempt {
     /// Another server may answer.
     Elsewhere(Option<String>, String),
-    Refused { message: String, hint: String },
+    Refused {
+        message: String,
+        hint: String,
+    },
 }
 
 async fn attempt(

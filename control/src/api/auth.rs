@@ -9,7 +9,7 @@ use crate::error::ApiError;
 
 /// What a route needs. `None` = nothing: probes of a load balancer.
 pub fn required(method: &Method, path: &str) -> Option<Ability> {
-    let rest = path.strip_prefix("/api/v1/").unwrap_or(path);
+    let rest = path.strip_prefix("/api/v1").unwrap_or(path).trim_start_matches('/');
     let first = rest.split('/').next().unwrap_or_default();
     match (method, first) {
         (&Method::GET, "livez" | "readyz" | "healthz") => None,

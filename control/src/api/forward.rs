@@ -60,12 +60,7 @@ impl Forwarder {
     /// # Errors
     /// When that server can't be reached, or its answer breaks off before it began: for a change the outcome is then
     /// unknown.
-    pub async fn send(
-        &self,
-        address: &str,
-        request: HttpRequest,
-        limit: Duration,
-    ) -> Result<Response<Body>, ApiError> {
+    pub async fn send(&self, address: &str, request: HttpRequest, limit: Duration) -> Result<Response<Body>, ApiError> {
         let channel = self.channel(address).await?;
         let mut client = ClusterClient::new(channel);
         let work = async {
@@ -86,8 +81,10 @@ impl Forwarder {
         let body = parts.map(|part| part.map(|part| Bytes::from(part.data)));
         let first_data = tokio_stream::once(Ok::<_, tonic::Status>(Bytes::from(first.data)));
         let mut response = Response::new(Body::from_stream(first_data.chain(body)));
-        *response.status_mut() =
-            u16::try_from(first.status).ok().and_then(|s| StatusCode::from_u16(s).ok()).unwrap_or(StatusCode::BAD_GATEWAY);
+        *response.status_mut() = u16::try_from(first.status)
+            .ok()
+            .and_then(|s| StatusCode::from_u16(s).ok())
+            .unwrap_or(StatusCode::BAD_GATEWAY);
         put_headers(response.headers_mut(), first.headers);
         Ok(response)
     }

@@ -57,6 +57,7 @@ impl Api {
     /// [`ApiError::Rejected`] when the state machine refused; [`ApiError::Unconfirmed`] when the outcome is unknown.
     pub async fn propose(&self, actor: &str, request_id: &str, command: Command) -> Result<Reply, ApiError> {
         let incarnation = self.read_local(|state| state.incarnation());
+        let frees = frees_room(&command);
         let entry = Entry {
             incarnation,
             at_ms: self.env.clock.wall_ms(),
@@ -72,7 +73,9 @@ impl Api {
         })?;
         let started = self.env.clock.monotonic();
         let limit = self.config.request_deadline;
-        let proposed = cara_env::timeout(&*self.env.clock, limit, self.raft.propose(bytes)).await;
+        let proposing =
+            async { if frees { self.raft.propose_freeing(bytes).await } else { self.raft.propose(bytes).await } };
+        let proposed = cara_env::timeout(&*self.env.clock, limit, proposing).await;
         let proposed = proposed.map_err(|_| ApiError::Unconfirmed)??;
         self.metrics.proposed(self.env.clock.monotonic() - started);
         let reply = codec::decode_outcome(&proposed.reply).map_err(|error| ApiError::Internal(error.to_string()))?;
@@ -145,6 +148,18 @@ impl Api {
         self.read_local(|state| all.extend(state.servers().map(|s| s.address.clone()).filter(|a| *a != own)));
         all
     }
+}
+
+/// What still works while the leader's disk is nearly full.
+fn frees_room(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::DeleteWorkload(_)
+            | Command::DeleteNode(_)
+            | Command::RemoveServer(_)
+            | Command::RevokeJoinToken(_)
+            | Command::RevokeApiToken(_)
+    )
 }
 
 /// Where the leader is.

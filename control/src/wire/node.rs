@@ -65,10 +65,7 @@ pub fn node_view(state: &State, node: &Node, last_heard_ms: Option<u64>, now_ms:
             accepts: Accepts { app: node.accepts_app, database: node.accepts_database, build: node.accepts_build },
             workloads: state.placed_count(&node.id) as u64,
             last_heartbeat: (last_seen > 0).then(|| rfc3339(last_seen)),
-            session: node
-                .session
-                .as_ref()
-                .map(|s| SessionView { epoch: s.epoch.0, server: server_name(s.server) }),
+            session: node.session.as_ref().map(|s| SessionView { epoch: s.epoch.0, server: server_name(s.server) }),
             certificate: certificate.map(|c| certificate_view(c, now_ms)),
             agent: certificate.map(|_| AgentInfo {
                 version: facts.agent_version.clone(),

@@ -96,7 +96,9 @@ fn spec(kind: WorkloadKind, from: rest::WorkloadSpec) -> Result<WorkloadSpec, Ap
         }
         WorkloadKind::Project => from.services,
         WorkloadKind::App | WorkloadKind::Database if !from.services.is_empty() => {
-            return Err(ApiError::invalid("spec.services: only a Project has services; an App has its image in spec.image"));
+            return Err(ApiError::invalid(
+                "spec.services: only a Project has services; an App has its image in spec.image",
+            ));
         }
         WorkloadKind::App | WorkloadKind::Database => vec![single],
     };
@@ -105,11 +107,7 @@ fn spec(kind: WorkloadKind, from: rest::WorkloadSpec) -> Result<WorkloadSpec, Ap
         WorkloadKind::App | WorkloadKind::Database => "spec".to_owned(),
     };
     Ok(WorkloadSpec {
-        services: services
-            .into_iter()
-            .enumerate()
-            .map(|(at, s)| service(&path(at), s))
-            .collect::<Result<_, _>>()?,
+        services: services.into_iter().enumerate().map(|(at, s)| service(&path(at), s)).collect::<Result<_, _>>()?,
         volumes: from.volumes.into_iter().enumerate().map(volume).collect::<Result<_, _>>()?,
         ingress: from.ingress.into_iter().map(ingress).collect(),
         expire_at_ms: match from.expire_at {

@@ -41,7 +41,7 @@ impl AgentService {
             .issue(&api.env, &Role::Node(node.to_string()), &request.csr, &[])
             .map_err(|error| ApiError::invalid(chain(&error)))?;
         if request.preflight {
-            self.check_token(&hash)?;
+            self.check_token(&hash, &issued.key_hash)?;
             return Ok(EnrollResponse { servers: api.server_addresses(), ..EnrollResponse::default() });
         }
         let command = EnrollNode {
@@ -67,7 +67,7 @@ impl AgentService {
     }
 
     /// What the state machine would say about the token, without spending it.
-    fn check_token(&self, hash: &str) -> Result<(), ApiError> {
+    fn check_token(&self, hash: &str, key_hash: &str) -> Result<(), ApiError> {
         let now = self.api.env.clock.wall_ms();
         self.api.read_local(|state| {
             let token = state.join_token_by_hash(hash).ok_or(Rejected::TokenUnknown {})?;
@@ -76,6 +76,7 @@ impl AgentService {
                 (_, TokenPurpose::Server) => {
                     Err(Rejected::TokenPurpose { token: id, purpose: token.purpose.as_str().into() })
                 }
+                (Some(used), _) if used.key_hash == key_hash => Ok(()), // The same machine asks again.
                 (Some(_), _) => Err(Rejected::TokenSpent { token: id }),
                 (None, _) if token.expires_at_ms <= now => Err(Rejected::TokenExpired { token: id }),
                 (None, _) => Ok(()),
@@ -140,10 +141,7 @@ impl Agent for AgentService {
 
     type SessionStream = BoxStream<'static, Result<ServerFrame, Status>>;
 
-    async fn session(
-        &self,
-        request: Request<Streaming<AgentFrame>>,
-    ) -> Result<Response<Self::SessionStream>, Status> {
+    async fn session(&self, request: Request<Streaming<AgentFrame>>) -> Result<Response<Self::SessionStream>, Status> {
         check_leads(&self.api)?;
         let peer = peer(&self.api, &request)?;
         let Role::Node(node) = peer.role else {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! hello -> OpenSession in the log (epoch) -> welcome -> loop { heartbeat -> ack | report -> log | desired -> agent }
-//!       -> CloseSession in the log, if the epoch is still the node's
+//!       -> CloseSession in the log, if the agent said goodbye
 //! ```
 //! Heartbeats never wait for the log: reports are proposed by a task of their own, which holds only the newest one.
 //!
@@ -79,6 +79,9 @@ pub async fn open(
     Ok(Box::pin(ReceiverStream::new(answer)))
 }
 
+/// The agent ended the session in order: it is going down.
+const AGENT_CLOSED: &str = "the agent closed it";
+
 struct Session {
     api: SharedApi,
     node: NodeId,
@@ -93,7 +96,9 @@ impl Session {
         let Self { api, node, epoch, .. } = self;
         api.sessions.close(&node, epoch);
         tracing::info!(%node, epoch, reason, "agent session ended");
-        if api.leads() {
+        // A connection that merely broke says nothing about the node: it comes back, or its silence is judged, with the
+        // brake that a mass of broken connections needs.
+        if reason == AGENT_CLOSED && api.leads() {
             let command = CloseSession { node: node.clone(), epoch: Epoch(epoch), reason: reason.into() };
             // If this doesn't get into the log, the node's silence will.
             drop(api.propose("leader", "", Command::CloseSession(command)).await);
@@ -123,7 +128,7 @@ impl Session {
                 biased;
                 frame = frames.message() => match frame {
                     Ok(Some(AgentFrame { frame })) => if !self.take(frame).await { return "the agent went away" },
-                    Ok(None) => return "the agent closed it",
+                    Ok(None) => return AGENT_CLOSED,
                     Err(_) => return "the connection broke",
                 },
                 order = orders.recv() => match order {
@@ -170,11 +175,7 @@ impl Session {
             return true; // `end_all` is on its way.
         }
         let desired = self.api.raft.with_state(|machine| Desired {
-            fence: Some(Fence {
-                incarnation: machine.state().incarnation(),
-                term,
-                revision: machine.applied(),
-            }),
+            fence: Some(Fence { incarnation: machine.state().incarnation(), term, revision: machine.applied() }),
             assignments: desired_set(machine.state(), &self.node).iter().map(wire::assignment).collect(),
         });
         self.send(To::Desired(desired)).await

@@ -75,9 +75,7 @@ pub async fn create(
     let name = command.name.clone();
     match api.propose(&asker.actor, &asker.request_id, Command::ApplyNode(command)).await {
         Ok(_) => answer(&api, StatusCode::CREATED, &name),
-        Err(ApiError::Rejected(Rejected::RevisionMismatch { .. })) => {
-            Err(Rejected::NodeNameTaken { name }.into())
-        }
+        Err(ApiError::Rejected(Rejected::RevisionMismatch { .. })) => Err(Rejected::NodeNameTaken { name }.into()),
         Err(error) => Err(error),
     }
 }

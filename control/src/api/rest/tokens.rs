@@ -63,7 +63,8 @@ async fn mint(api: &Api, asker: &Asker, body: Body, purpose: TokenPurpose) -> Re
         (expires, state.cluster().map(|c| c.ca_cert_pem.clone()).unwrap_or_default())
     });
     let ca_fingerprint = ca_fingerprint(&ca_pem);
-    let token = JoinToken { secret, servers: api.server_addresses(), ca_fingerprint: ca_fingerprint.clone() }.to_string();
+    let token =
+        JoinToken { secret, servers: api.server_addresses(), ca_fingerprint: ca_fingerprint.clone() }.to_string();
     let minted = MintedToken {
         id: id.to_string(),
         join_command: join_command(purpose, &token, request.node_name.as_deref()),

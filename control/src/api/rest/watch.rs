@@ -90,7 +90,10 @@ impl Watcher {
                 Err(compacted) => {
                     // The client was too slow: say so in the stream, and end it.
                     self.after = u64::MAX;
-                    return Some(Bytes::from(format!("event: compacted\ndata: {{\"oldest\":{}}}\n\n", compacted.oldest)));
+                    return Some(Bytes::from(format!(
+                        "event: compacted\ndata: {{\"oldest\":{}}}\n\n",
+                        compacted.oldest
+                    )));
                 }
             }
             let env = self.api.env.clone();
