@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Makes the image caravanserai/busybox:local from a static busybox, so that tests and demo need no registry.
+# Makes the image caravanserai/busybox:local from a static busybox, so that tests and demo need no registry. Installs
+# busybox-static when there is none; tests make images of their own from it.
 #
 # Prints "made" or "present". The image holds /bin/busybox, its applets as links, /www/index.html and /tmp.
 set -euo pipefail
 
 IMAGE=caravanserai/busybox:local
 say() { printf 'image: %s\n' "$*" >&2; }
-
-if docker image inspect "$IMAGE" >/dev/null 2>&1; then echo present; exit 0; fi
 
 is_static() { [ -x "$1" ] && ! ldd "$1" >/dev/null 2>&1; }
 busybox=
@@ -25,6 +24,8 @@ if [ -z "$busybox" ]; then
     if is_static "$candidate"; then busybox=$candidate; break; fi
   done
 fi
+
+if docker image inspect "$IMAGE" >/dev/null 2>&1; then echo present; exit 0; fi
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
