@@ -10,7 +10,6 @@ use std::sync::Arc;
 use cara_env::Env;
 use cara_proto::agent::agent_client::AgentClient;
 use cara_proto::agent::{EnrollRequest, EnrollResponse};
-use cara_proto::node::Facts;
 use cara_transport::{JoinToken, fingerprint, pinned};
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
 use rustls::RootCertStore;
@@ -22,7 +21,9 @@ use tonic::Status;
 use crate::backoff::{Backoff, jittered};
 use crate::config::Config;
 use crate::error::EnrolError;
+use crate::facts;
 use crate::identity::Identity;
+use crate::runtime::ContainerRuntime;
 use crate::session::refusal;
 
 /// Hints followed in one round; servers that point at each other would otherwise keep us for ever.
@@ -36,7 +37,7 @@ pub(crate) async fn enrol(
     env: &Env,
     config: &Config,
     token: &JoinToken,
-    facts: impl AsyncFn() -> Facts,
+    runtime: &dyn ContainerRuntime,
 ) -> Result<Identity, EnrolError> {
     probe(env, config)?;
     let key = pending_key(env, config)?;
@@ -55,7 +56,7 @@ pub(crate) async fn enrol(
     };
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max);
     loop {
-        request.facts = Some(facts().await);
+        request.facts = Some(facts::gather(env, runtime).await);
         let (answer, election) = round(env, config, token, &request).await?;
         if let Some((server, answer)) = answer {
             let identity =

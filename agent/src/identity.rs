@@ -1,5 +1,6 @@
 //! Who this node is: one file, 0600, written whole.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use cara_env::{Env, Files};
@@ -64,7 +65,8 @@ impl Identity {
     pub fn load(env: &Env, file: &Path) -> Result<Option<Self>, IdentityError> {
         let bytes = match env.files.read(file) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            // "Not a folder": enrolment's own check of the folder says it better.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
             Err(source) => return Err(IdentityError::Read { file: file.to_owned(), source }),
         };
         let damaged = |problem: String| IdentityError::Damaged { file: file.to_owned(), problem };

@@ -10,7 +10,6 @@ use crate::config::Config;
 use crate::connect::Connector;
 use crate::enrol::enrol;
 use crate::error::{EnrolError, RunError};
-use crate::facts;
 use crate::identity::Identity;
 use crate::labels::Owner;
 use crate::ledger::{Ledger, Refused};
@@ -57,7 +56,7 @@ pub async fn run(
 
 async fn first_identity(config: &Config, env: &Env, runtime: &dyn ContainerRuntime) -> Result<Identity, RunError> {
     let token = config.token.as_ref().ok_or_else(|| RunError::NoToken { folder: config.data_dir.clone() })?;
-    let identity = enrol(env, config, token, async || facts::gather(env, runtime).await).await?;
+    let identity = enrol(env, config, token, runtime).await?;
     tracing::info!(node = %identity.node_id, name = %config.node_name, "enrolled");
     Ok(identity)
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use cara_proto::workload::Assignment;
 
 use crate::backoff::doubled;
-use crate::observed::Observed;
+use crate::labels::spec_hash;
+use crate::observed::{Held, Observed};
+use crate::plan::newest;
 use crate::runtime::RuntimeError;
 
 /// First wait before a failed container or action is tried again.
@@ -42,6 +44,23 @@ pub struct Attempts {
 }
 
 impl Attempts {
+    fn look(&mut self, held: &Held, now: Duration) {
+        if held.info.state.is_alive() {
+            let since = *self.running_since.get_or_insert(now);
+            if now.saturating_sub(since) >= STABLE {
+                self.failures = 0;
+            }
+            // It runs, so whatever was wrong is over; the count stays until it has run for long.
+            self.error = None;
+        } else if self.running_since.is_some() {
+            let code = held.info.exit_code.unwrap_or_default();
+            let wait = doubled(RETRY_MIN, RETRY_MAX, self.failures).as_secs();
+            let message =
+                format!("service {} has ended with exit code {code}; it is started again {wait} s later", held.service);
+            self.failed(now, "Exited", message);
+        }
+    }
+
     fn failed(&mut self, now: Duration, reason: &str, message: String) {
         self.not_before = now + doubled(RETRY_MIN, RETRY_MAX, self.failures);
         self.failures = self.failures.saturating_add(1);
@@ -63,24 +82,17 @@ impl Tracker {
 
     /// Takes in what the engine shows: containers that run, and those that have ended since they were seen running.
     pub fn look(&mut self, desired: &[Assignment], observed: &Observed, now: Duration) {
-        for (uid, footprint) in &observed.workloads {
-            for held in &footprint.containers {
-                let attempts = self.parts.entry((uid.clone(), held.service.clone())).or_default();
-                if held.info.state.is_alive() {
-                    let since = *attempts.running_since.get_or_insert(now);
-                    if now.saturating_sub(since) >= STABLE {
-                        attempts.failures = 0;
-                    }
-                    // It runs, so whatever was wrong is over; the count stays until it has run for long.
-                    attempts.error = None;
-                } else if attempts.running_since.is_some() {
-                    let code = held.info.exit_code.unwrap_or_default();
-                    let wait = doubled(RETRY_MIN, RETRY_MAX, attempts.failures).as_secs();
-                    let message = format!(
-                        "service {} has ended with exit code {code}; it is started again {wait} s later",
-                        held.service
-                    );
-                    attempts.failed(now, "Exited", message);
+        for (uid, assignment) in newest(desired) {
+            let services = assignment.spec.iter().flat_map(|spec| &spec.services);
+            let containers = observed.workloads.get(uid).into_iter().flat_map(|footprint| &footprint.containers);
+            for service in services {
+                let hash = spec_hash(service);
+                // Only the container that is wanted says how the service does; one that is being replaced says nothing.
+                let is_wanted = |held: &&Held| {
+                    held.service == service.name && held.generation == assignment.generation && held.spec == hash
+                };
+                if let Some(held) = containers.clone().find(is_wanted) {
+                    self.parts.entry((uid.to_owned(), held.service.clone())).or_default().look(held, now);
                 }
             }
         }
