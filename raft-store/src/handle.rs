@@ -1,0 +1,224 @@
+//! The handle that the rest of a server holds: open, propose, read, look, end.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use cara_env::{Elapsed, Engine, Env};
+use cara_proto::raft::raft_server::RaftServer;
+use openraft::BasicNode;
+use openraft::async_runtime::WatchReceiver;
+use openraft::errors::{ClientWriteError, ForwardToLeader, RaftError};
+use tokio::sync::watch;
+
+use crate::config::COMMAND_MAX;
+use crate::disk::Disk;
+use crate::log::Log;
+use crate::network::Network;
+use crate::read::Reads;
+use crate::service::{MESSAGE_MAX, RaftService};
+use crate::snapshot::Snapshots;
+use crate::state::{Machine, Shared, applied_index};
+use crate::types::{Bytes, Raft, TypeConfig, position};
+use crate::{
+    ChangeError, Config, Dial, Leader, OpenError, Position, ProposeError, ReadError, StateMachine, Status, log, meta,
+};
+
+/// The outcome of a command that is committed and applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposed {
+    /// Where it stands in the log.
+    pub position: Position,
+    /// What the state machine replied.
+    pub reply: Vec<u8>,
+}
+
+pub(crate) struct Inner<SM: StateMachine> {
+    pub(crate) config: Config,
+    pub(crate) env: Env,
+    pub(crate) raft: Raft<SM>,
+    disk: Arc<Disk>,
+    shared: Arc<Shared<SM>>,
+    snapshots: Arc<Snapshots>,
+    reads: Reads,
+    status: watch::Receiver<Status>,
+}
+
+/// One member of the replicated store. Clones are the same member.
+pub struct RaftStore<SM: StateMachine>(pub(crate) Arc<Inner<SM>>);
+
+impl<SM: StateMachine> Clone for RaftStore<SM> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+fn opening(error: io::Error) -> OpenError {
+    match error.kind() {
+        io::ErrorKind::InvalidData => OpenError::Damaged { what: error.to_string() },
+        io::ErrorKind::StorageFull => OpenError::StorageFull,
+        _ => OpenError::Io(error),
+    }
+}
+
+impl<SM: StateMachine> RaftStore<SM> {
+    /// Checks the database, loads the state into `machine`, and starts replication.
+    ///
+    /// # Errors
+    /// Refuses a database that is foreign, damaged, newer, or empty where it must not be, and says which.
+    pub async fn open(
+        config: Config,
+        env: Env,
+        engine: Arc<dyn Engine>,
+        dial: Arc<dyn Dial>,
+        machine: SM,
+    ) -> Result<Self, OpenError> {
+        let settings = Arc::new(config.for_openraft()?);
+        let disk = Arc::new(Disk::new(engine, env.clone()));
+        meta::check_identity(&disk, &config).await?;
+        log::verify(&disk, applied_index(&disk).map_err(opening)?).await.map_err(opening)?;
+        let snapshots = Snapshots::open(disk.clone(), config.snapshot_chunk).await.map_err(opening)?;
+        let (shared, snapshots) = (Arc::new(Shared::new(machine)), Arc::new(snapshots));
+        let worker = Machine::open(disk.clone(), shared.clone(), snapshots.clone()).map_err(opening)?;
+        let network = Network::new(config.id, env.clone(), dial, config.election_min);
+        let raft = Raft::new(config.id, settings, network, Log::new(disk.clone()), worker)
+            .await
+            .map_err(|fatal| OpenError::Damaged { what: fatal.to_string() })?;
+        let reads = Reads::start(env.clone(), raft.clone(), config.read_timeout);
+        let status = watch_status(&raft, disk.clone());
+        Ok(Self(Arc::new(Inner { config, env, raft, disk, shared, snapshots, reads, status })))
+    }
+
+    /// Makes this server and the others the first members of a new cluster. Once, on one server.
+    ///
+    /// # Errors
+    /// `Refused` when this server has members already.
+    pub async fn initialize(&self, members: BTreeMap<u64, String>) -> Result<(), ChangeError> {
+        let members: BTreeMap<u64, BasicNode> =
+            members.into_iter().map(|(id, address)| (id, BasicNode { addr: address })).collect();
+        self.0.raft.initialize(members).await.map_err(|error| match error {
+            RaftError::APIError(refused) => ChangeError::Refused { reason: refused.to_string() },
+            RaftError::Fatal(fatal) => ChangeError::Stopped { reason: fatal.to_string() },
+        })
+    }
+
+    /// Replicates a command and applies it. Returns once a majority has it durably and this server has applied it.
+    ///
+    /// # Errors
+    /// `Unknown` means just that: the command may be applied later. All others: nothing was done.
+    pub async fn propose(&self, command: Vec<u8>) -> Result<Proposed, ProposeError> {
+        if self.is_low_on_space() {
+            return Err(ProposeError::StorageFull);
+        }
+        self.propose_freeing(command).await
+    }
+
+    /// As [`RaftStore::propose`], also while room is short: for commands that free room.
+    ///
+    /// # Errors
+    /// As [`RaftStore::propose`].
+    pub async fn propose_freeing(&self, command: Vec<u8>) -> Result<Proposed, ProposeError> {
+        if command.len() > COMMAND_MAX {
+            return Err(ProposeError::TooLarge { bytes: command.len(), limit: COMMAND_MAX });
+        }
+        if self.0.disk.is_full() {
+            return Err(ProposeError::StorageFull);
+        }
+        if let Some(reason) = self.status().stopped {
+            return Err(ProposeError::Stopped { reason });
+        }
+        let limit = self.0.config.propose_timeout;
+        let work = self.0.raft.client_write(Bytes(command));
+        match cara_env::timeout(&*self.0.env.clock, limit, work).await {
+            Err(Elapsed) => Err(ProposeError::Unknown { reason: format!("no majority answered within {limit:?}") }),
+            Ok(Ok(done)) => Ok(Proposed { position: position(&done.log_id), reply: done.data.0 }),
+            Ok(Err(RaftError::Fatal(fatal))) => Err(ProposeError::Unknown { reason: fatal.to_string() }),
+            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward)))) => {
+                Err(ProposeError::NotLeader { leader: leader_of(forward) })
+            }
+            Ok(Err(RaftError::APIError(other))) => Err(ProposeError::Unknown { reason: other.to_string() }),
+        }
+    }
+
+    fn is_low_on_space(&self) -> bool {
+        self.0.config.low_space.as_ref().is_some_and(|low| low())
+    }
+
+    /// Makes the following [`RaftStore::with_state`] linearizable: a majority has confirmed after this call that this
+    /// server still leads, and everything committed before the call is applied. Gives the applied index. Concurrent
+    /// calls share one round.
+    ///
+    /// # Errors
+    /// On a server that doesn't lead, or whose leadership nobody confirms.
+    pub async fn read_barrier(&self) -> Result<u64, ReadError> {
+        let at_least = self.0.reads.barrier().await?;
+        Ok(self.0.shared.read(|_, at| at.map_or(0, |at| at.index)).max(at_least))
+    }
+
+    /// Looks at the state as it is on this server. The lock is short: copy out what you need, don't compute in it.
+    pub fn with_state<T>(&self, read: impl FnOnce(&SM) -> T) -> T {
+        self.0.shared.read(|machine, _| read(machine))
+    }
+
+    /// As [`RaftStore::with_state`], with the position of the last applied entry; none in a new store.
+    pub fn with_state_at<T>(&self, read: impl FnOnce(&SM, Option<Position>) -> T) -> T {
+        self.0.shared.read(read)
+    }
+
+    /// This member's view of the cluster now.
+    pub fn status(&self) -> Status {
+        Status::from_metrics(&self.0.raft.metrics().borrow_watched(), self.0.disk.is_full())
+    }
+
+    /// Ticks whenever role, leader, members or positions change. [`Status::quorum_acked`] in it is as old as the tick.
+    pub fn changed(&self) -> watch::Receiver<Status> {
+        self.0.status.clone()
+    }
+
+    /// The gRPC service for the other members. The caller's layer must admit certified members of this cluster only:
+    /// raft trusts what it is told here.
+    pub fn service(&self) -> RaftServer<RaftService<SM>> {
+        let service = RaftService {
+            env: self.0.env.clone(),
+            raft: self.0.raft.clone(),
+            snapshots: self.0.snapshots.clone(),
+            receiving: tokio::sync::Mutex::new(()),
+        };
+        RaftServer::new(service).max_decoding_message_size(MESSAGE_MAX).max_encoding_message_size(MESSAGE_MAX)
+    }
+
+    /// Ends replication on this server. The database is free once the last handle is gone.
+    pub async fn shutdown(&self) {
+        self.0.disk.close();
+        if let Err(error) = self.0.raft.shutdown().await {
+            tracing::error!(%error, "replication did not end cleanly");
+        }
+    }
+}
+
+pub(crate) fn leader_of(forward: ForwardToLeader<TypeConfig>) -> Option<Leader> {
+    Some((forward.leader_id?, forward.leader_node?.addr))
+}
+
+/// Turns openraft's metrics into our own words. The task ends with openraft's core.
+fn watch_status<SM: StateMachine>(raft: &Raft<SM>, disk: Arc<Disk>) -> watch::Receiver<Status> {
+    let mut metrics = raft.metrics();
+    let mut full = disk.full_changed();
+    let (tell, status) = watch::channel(Status::from_metrics(&metrics.borrow_watched(), disk.is_full()));
+    drop(disk);
+    drop(cara_env::spawn(async move {
+        loop {
+            let ended = tokio::select! {
+                biased;
+                changed = metrics.changed() => changed.is_err(),
+                _ = full.changed() => false,
+            };
+            let status = Status::from_metrics(&metrics.borrow_watched(), *full.borrow_and_update());
+            tell.send_replace(status);
+            if ended {
+                return;
+            }
+        }
+    }));
+    status
+}

@@ -1,0 +1,61 @@
+//! Replication: a state machine that several servers apply in the same order, and that survives the loss of a minority
+//! of them. Generic; what the commands mean is up to the [`StateMachine`].
+//!
+//! ```text
+//!   RaftStore::propose ─► openraft ─► log ──────┐ append, group commit
+//!                            │                  ▼
+//!       peers ◄─ network ────┤               Engine (RocksDB, or the simulator's disk)
+//!       peers ─► service ────┤                  ▲
+//!                            ▼                  │ one batch: state + last applied
+//!   with_state ◄── Shared ◄─ Machine ───────────┘
+//! ```
+//!
+//! | file | part |
+//! |---|---|
+//! | [`machine`](StateMachine) | what the domain brings |
+//! | `handle`, `members`, `read` | what the server calls: propose, change members, linearizable reads |
+//! | `log`, `meta`, `state`, `snapshot` | what is stored, in the four column families |
+//! | `network`, `connection`, `pace`, `service` | what goes to and comes from the peers |
+//! | `rt` | openraft's tasks and randomness through the seams |
+//! | [`rocks`], [`memory`] | engines; [`engine_contract`] is what both must keep |
+//! | [`testing`] | a small machine that proves replication without a domain |
+//!
+//! Invariants: a vote or an entry is durable before anyone is told; state and its position change in one batch; no read
+//! is served on the word of a leader alone. What is absent: TLS and the proof of who a peer is (the caller's [`Dial`]
+//! and its server do that), forwarding to the leader, retries, idempotency.
+
+mod codec;
+mod config;
+mod connection;
+mod disk;
+pub mod engine_contract;
+mod error;
+mod handle;
+mod log;
+mod machine;
+mod members;
+pub mod memory;
+mod meta;
+mod network;
+mod pace;
+mod read;
+pub mod rocks;
+mod rt;
+mod service;
+mod snapshot;
+mod state;
+mod status;
+pub mod testing;
+mod types;
+
+pub use config::{COMMAND_MAX, Config, LowSpace};
+pub use connection::Dial;
+pub use error::{ChangeError, Leader, OpenError, ProposeError, ReadError};
+pub use handle::{Proposed, RaftStore};
+pub use machine::{Applied, Damaged, Position, StateMachine};
+pub use members::members;
+pub use service::RaftService;
+pub use status::{Role, Status};
+
+#[cfg(test)]
+mod storage_tests;
