@@ -14,7 +14,7 @@ pub struct Config {
     pub listen: Option<String>,
     /// Between two raft heartbeats of the leader. Default 200 ms: five lost ones in a row before anyone is impatient.
     pub raft_heartbeat: Duration,
-    /// A follower that hears nothing for this long (up to twice as long, at random) calls an election. Default 1 s.
+    /// A follower that hears nothing for this long (up to 1.4 times as long, at random) calls an election. Default 1 s.
     pub election_timeout: Duration,
     /// Between two heartbeats of an agent. Default 15 s.
     pub agent_heartbeat: Duration,

@@ -102,7 +102,7 @@ struct RunArgs {
     /// Milliseconds between two raft heartbeats.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..=10_000))]
     heartbeat_ms: u64,
-    /// A follower that hears nothing for this long, up to twice as long, calls an election.
+    /// A follower that hears nothing for this long, up to 1.4 times as long, calls an election.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..=60_000))]
     election_ms: u64,
     /// Seconds between two heartbeats of an agent.
@@ -183,9 +183,9 @@ fn print_founded(founded: &setup::Founded, place: &PlaceArgs, output: Output) ->
 }
 
 async fn run(env: Env, args: RunArgs) -> anyhow::Result<()> {
-    if args.election_ms < args.heartbeat_ms * 3 {
+    if args.election_ms < args.heartbeat_ms * 4 {
         anyhow::bail!(
-            "--election-ms {} must be at least three times --heartbeat-ms {}, or a lost heartbeat costs the leader",
+            "--election-ms {} must be at least four times --heartbeat-ms {}, or a lost heartbeat costs the leader",
             args.election_ms,
             args.heartbeat_ms
         );

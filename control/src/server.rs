@@ -165,7 +165,7 @@ fn raft_config(config: &Config, identity: &ServerIdentity, expect_empty: bool) -
     raft_store::Config {
         heartbeat: config.raft_heartbeat,
         election_min: config.election_timeout,
-        election_max: config.election_timeout * 2,
+        election_max: config.election_timeout * 7 / 5,
         snapshot_after: config.snapshot_after,
         expect_empty,
         low_space: config.low_space.clone(),

@@ -56,7 +56,7 @@ impl Config {
             expect_empty: false,
             heartbeat: Duration::from_millis(200),
             election_min: Duration::from_millis(1_000),
-            election_max: Duration::from_millis(2_000),
+            election_max: Duration::from_millis(1_400),
             snapshot_after: 10_000,
             keep_logs: 5_000,
             max_payload: 512,
@@ -70,11 +70,16 @@ impl Config {
 
     pub(crate) fn for_openraft(&self) -> Result<openraft::Config, OpenError> {
         let ms = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
+        // openraft waits twice: its leader lease, which is its own `election_timeout_max`, and only then a timeout
+        // between its min and max. Our two bounds are of the whole silence, so both parts are cut to fit.
+        let lease = ms(self.election_max) / 2;
+        let min = ms(self.election_min).saturating_sub(lease).max(ms(self.heartbeat) + 1);
+        let max = lease.max(min + 1);
         let config = openraft::Config {
             cluster_name: self.cluster.clone(),
             heartbeat_interval: ms(self.heartbeat),
-            election_timeout_min: ms(self.election_min),
-            election_timeout_max: ms(self.election_max),
+            election_timeout_min: min,
+            election_timeout_max: max,
             install_snapshot_timeout: ms(self.snapshot_timeout),
             max_payload_entries: self.max_payload,
             snapshot_policy: openraft::SnapshotPolicy::LogsSinceLast(self.snapshot_after),
