@@ -274,7 +274,7 @@ fn verdict(troubles: &[(String, Trouble)], waited: Duration, over: bool, lost: b
         return Some(ClientError::Untrusted { tried: tried(troubles) });
     }
     let down = all(|t| matches!(t, Trouble::Unreachable(_) | Trouble::Untrusted(_))) && waited >= UNREACHABLE_GRACE;
-    if !over && !(down && !lost) {
+    if !over && (lost || !down) {
         return None;
     }
     if lost {

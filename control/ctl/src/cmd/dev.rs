@@ -7,8 +7,8 @@ use cara_env::Env;
 
 use super::Context;
 use crate::cli::Dev;
-use crate::dev::Binaries;
-use crate::dev::cluster::{Cluster, DevError, Plan};
+use crate::dev::cluster::{Cluster, Plan};
+use crate::dev::{Binaries, DevError};
 use crate::failure::{Failure, Outcome, exit};
 
 use keys::{Key, Keys};

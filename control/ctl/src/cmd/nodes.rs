@@ -70,13 +70,12 @@ async fn add(cx: &Context, client: &Client, name: Option<String>, ttl: Option<Du
     let text = format!(
         "With the binary, on the new machine:\n  \
          cara-agent --data-dir /var/lib/cara-agent --name {name} --advertise ADDRESS --token {token}\n\n\
-         With Docker, on the new machine:\n  \
-         docker run -d --name cara-agent --restart unless-stopped --network host \\\n    \
-         -v /var/run/docker.sock:/var/run/docker.sock -v cara-agent:/var/lib/cara-agent \\\n    \
-         caravanserai:{version} cara-agent --data-dir /var/lib/cara-agent --name {name} \\\n    \
-         --advertise ADDRESS --token {token}",
+         With Docker, on the new machine (the image of deploy/Dockerfile):\n  \
+         docker run -d --name cara-agent --restart unless-stopped --network host --user 0 \\\n    \
+         -v /var/run/docker.sock:/var/run/docker.sock -v cara-agent:/var/lib/cara \\\n    \
+         caravanserai cara-agent --data-dir /var/lib/cara/agent --name {name} --advertise ADDRESS \\\n    \
+         --token {token}",
         token = minted.token,
-        version = env!("CARGO_PKG_VERSION"),
     );
     cx.ui.data(&text);
     cx.ui.note("\nADDRESS is what other machines reach it by. Then: caractrl nodes list");

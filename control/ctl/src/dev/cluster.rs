@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Cluster::new(plan) -> boot(): init s1, run s1, join s2.., run them, start the agents -> ready
-//!      kill(name) ... until_leader / until_sessions / until_caught_up ... restart(name)
+//!      kill(name) ... until_leader_other_than / until_sessions_on / until_caught_up ... start(name)
 //!   stop(): everything killed, a temporary folder removed. Dropping does the same, without waiting.
 //! ```
 //!
@@ -10,23 +10,17 @@
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use cara_env::Env;
 use cara_proto::rest::{ClusterView, JoinTokenRequest, List, MintedToken};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::error::DevError;
 use super::process::{Binaries, Process, run};
+use super::until::STEP_MAX;
 use crate::client::{Access, Client, ClientError};
 use crate::view::text;
-
-/// A step of the start that takes longer has gone wrong.
-const STEP_MAX: Duration = Duration::from_secs(60);
-/// Between two looks while waiting.
-const POLL: Duration = Duration::from_millis(50);
-/// One question while waiting; an election may be going on.
-const PROBE_MAX: Duration = Duration::from_secs(3);
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -43,55 +37,6 @@ pub struct Plan {
     pub folder: Option<PathBuf>,
 }
 
-/// Why a cluster can't be started, or a step did not happen.
-#[derive(Debug, thiserror::Error)]
-pub enum DevError {
-    /// The folder, a port or a program can't be used.
-    #[error("{0}")]
-    Setup(String),
-    /// A command that should have ended well failed.
-    #[error("{what} failed")]
-    Step {
-        /// What was being done.
-        what: String,
-        /// What the program said last.
-        said: String,
-    },
-    /// A process ended although nobody killed it.
-    #[error("{name} died ({status})")]
-    Died {
-        /// Which one.
-        name: String,
-        /// How.
-        status: String,
-        /// The end of its log.
-        said: String,
-    },
-    /// Something that should have happened did not.
-    #[error("{what} did not happen within {} s", limit.as_secs())]
-    Timeout {
-        /// What was waited for.
-        what: String,
-        /// How long.
-        limit: Duration,
-        /// What was heard last.
-        said: String,
-    },
-    /// The API refused.
-    #[error(transparent)]
-    Client(#[from] ClientError),
-}
-
-impl DevError {
-    /// What was heard last of the one that failed; may be empty.
-    pub fn said(&self) -> &str {
-        match self {
-            Self::Step { said, .. } | Self::Died { said, .. } | Self::Timeout { said, .. } => said,
-            Self::Setup(_) | Self::Client(_) => "",
-        }
-    }
-}
-
 /// What `cara-server init --output json` prints.
 #[derive(Deserialize)]
 struct Founded {
@@ -102,13 +47,13 @@ struct Founded {
 /// A running cluster.
 #[derive(Debug)]
 pub struct Cluster {
-    env: Env,
+    pub(super) env: Env,
     plan: Plan,
     folder: PathBuf,
     temporary: bool,
     access: Access,
-    servers: Vec<Process>,
-    agents: Vec<Process>,
+    pub(super) servers: Vec<Process>,
+    pub(super) agents: Vec<Process>,
 }
 
 impl Cluster {
@@ -199,6 +144,8 @@ impl Cluster {
             "127.0.0.1",
             "--runtime",
             &self.plan.runtime,
+            "--backoff-max",
+            "2",
             "--token",
             &minted.token,
         ]);
@@ -271,69 +218,6 @@ impl Cluster {
     fn process(&mut self, name: &str) -> Result<&mut Process, DevError> {
         let mut all = self.servers.iter_mut().chain(&mut self.agents);
         all.find(|p| p.name == name).ok_or_else(|| DevError::Setup(format!("there is no process {name:?}")))
-    }
-
-    /// Waits for a leader other than `old`.
-    ///
-    /// # Errors
-    /// When there is none in time, or a process died.
-    pub async fn until_leader_other_than(&mut self, old: &str) -> Result<ClusterView, DevError> {
-        self.until("another leader", STEP_MAX, async |client| {
-            let view: ClusterView = client.get("/servers").await.ok()?;
-            (!view.leader.is_empty() && view.leader != old).then_some(view)
-        })
-        .await
-    }
-
-    /// Waits until every agent is online with a session on `server`.
-    ///
-    /// # Errors
-    /// When that does not happen in time, or a process died.
-    pub async fn until_sessions_on(&mut self, server: &str) -> Result<(), DevError> {
-        let agents = self.agents.len();
-        self.until(&format!("all agents having sessions on {server}"), STEP_MAX, async |client| {
-            let nodes: List<Value> = client.get("/nodes").await.ok()?;
-            let here =
-                |n: &&Value| text(n, "/status/connection") == "online" && text(n, "/status/session/server") == server;
-            (nodes.items.iter().filter(here).count() >= agents).then_some(())
-        })
-        .await
-    }
-
-    /// Waits until `server` stores everything that the leader has.
-    ///
-    /// # Errors
-    /// When that does not happen in time, or a process died.
-    pub async fn until_caught_up(&mut self, server: &str) -> Result<(), DevError> {
-        self.until(&format!("{server} catching up"), STEP_MAX, async |client| {
-            let view: ClusterView = client.get("/servers").await.ok()?;
-            let back = |s: &cara_proto::rest::ServerView| s.name == server && s.role != "unreachable" && s.lag == 0;
-            view.servers.iter().any(back).then_some(())
-        })
-        .await
-    }
-
-    /// Asks again and again until `probe` has an answer.
-    async fn until<T>(
-        &mut self,
-        what: &str,
-        limit: Duration,
-        mut probe: impl AsyncFnMut(&Client) -> Option<T>,
-    ) -> Result<T, DevError> {
-        let client = self.client()?.with_limit(PROBE_MAX);
-        let started = self.env.clock.monotonic();
-        loop {
-            self.check()?;
-            if let Some(value) = probe(&client).await {
-                return Ok(value);
-            }
-            if self.env.clock.monotonic() - started >= limit {
-                let said = self.servers.iter().chain(&self.agents).map(|p| format!("{}:\n{}", p.name, p.last_lines()));
-                let said = said.collect::<Vec<_>>().join("\n");
-                return Err(DevError::Timeout { what: what.to_owned(), limit, said });
-            }
-            self.env.clock.sleep(POLL).await;
-        }
     }
 
     /// Has a process ended that nobody killed?

@@ -17,10 +17,9 @@ pub(super) fn split(text: &str) -> Vec<Document<'_>> {
     let mut documents = Vec::new();
     let mut begin = 0;
     let mut lines_before = 0;
-    let mut lines = 0;
     let mut at = 0;
     let mut has_content = false;
-    for line in text.split_inclusive('\n') {
+    for (lines, line) in text.split_inclusive('\n').enumerate() {
         if is_marker(line) && has_content {
             documents.push(Document { text: &text[begin..at], lines_before });
             (begin, lines_before, has_content) = (at, lines, false);
@@ -28,7 +27,6 @@ pub(super) fn split(text: &str) -> Vec<Document<'_>> {
         let content = line.strip_prefix("---").filter(|_| is_marker(line)).unwrap_or(line).trim();
         has_content |= !content.is_empty() && !content.starts_with('#') && !line.starts_with('%') && content != "...";
         at += line.len();
-        lines += 1;
     }
     if has_content {
         documents.push(Document { text: &text[begin..], lines_before });
