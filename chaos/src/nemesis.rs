@@ -24,7 +24,6 @@ const SLOW: Latency = Latency { min_us: 20_000, max_us: 400_000 };
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whom {
     Server,
-    Agent,
     Any,
 }
 
@@ -147,11 +146,7 @@ impl Nemesis {
         let free = |host: &&String| {
             cluster.world.is_running(host) && self.active.iter().all(|f| f.host != **host && f.other != **host)
         };
-        let agent = match whom {
-            Whom::Server => false,
-            Whom::Agent => true,
-            Whom::Any => self.rng.chance(25),
-        };
+        let agent = whom == Whom::Any && self.rng.chance(25);
         let leader = cluster.shared.observed().leader().map(str::to_owned);
         if !agent && self.rng.chance(50) {
             return leader.filter(|leader| free(&leader));

@@ -24,6 +24,9 @@ const REGISTERS: u64 = 3;
 /// Then clients go on to a new register: the checker's work grows fast with the length of a history.
 const CALLS_PER_REGISTER: usize = 40;
 
+/// More strange answers of one run than these teach nothing.
+const STRANGE_MAX: usize = 5;
+
 /// What clients shall do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Phase {
@@ -187,7 +190,9 @@ impl Client {
                 if told.status.is_client_error() {
                     return Settled::Refused(told);
                 }
-                if told.status != StatusCode::SERVICE_UNAVAILABLE {
+                // No leader at the moment, or one without room; nothing was done, or it is safe to do it again.
+                let later = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::INSUFFICIENT_STORAGE];
+                if !later.contains(&told.status) {
                     self.strange(&format!("{} {}", ask.method, ask.path), &told);
                 }
             }
@@ -198,7 +203,10 @@ impl Client {
 
     fn strange(&self, what: &str, told: &crate::rest::Told) {
         let text = format!("{} {what}: {} {}", self.name, told.status, String::from_utf8_lossy(&told.body));
-        self.shared.history().strange.push(text);
+        let mut history = self.shared.history();
+        if history.strange.len() < STRANGE_MAX {
+            history.strange.push(text);
+        }
     }
 
     fn record(&self, register: &str, act: Act, start: Duration, end: Option<Duration>, answered_by: String) {
