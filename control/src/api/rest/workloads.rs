@@ -97,6 +97,18 @@ async fn read_manifest(api: &Api, kind: WorkloadKind, body: Body) -> Result<Appl
     api.read_local(|state| apply_workload(state, kind, manifest, uid))
 }
 
+/// Names a field by the path under which the user wrote it: an App's container stands directly in its spec.
+fn as_written(kind: WorkloadKind, error: ApiError) -> ApiError {
+    match error {
+        ApiError::Rejected(Rejected::InvalidField { field, problem }) => {
+            let field = field.replace("spec.selector", "spec.nodeSelector");
+            let field = if kind == WorkloadKind::Project { field } else { field.replace("spec.services[0]", "spec") };
+            ApiError::Rejected(Rejected::InvalidField { field, problem })
+        }
+        other => other,
+    }
+}
+
 /// Creates a workload; it is placed by the same entry.
 pub async fn create(
     State(api): State<SharedApi>,
@@ -115,7 +127,7 @@ pub async fn create(
             detail: format!("{} {name} exists already", kind.as_str()),
             hint: "use PUT to change it; caractrl apply does that by itself",
         }),
-        Err(error) => Err(error),
+        Err(error) => Err(as_written(kind, error)),
     }
 }
 
@@ -133,7 +145,8 @@ pub async fn replace(
     }
     api.read_local(|state| find(state, kind, &name).map(drop))?;
     command.expect_revision = asker.if_match.map(Revision).or(command.expect_revision);
-    api.propose(&asker.actor, &asker.request_id, Command::ApplyWorkload(command)).await?;
+    let proposed = api.propose(&asker.actor, &asker.request_id, Command::ApplyWorkload(command)).await;
+    proposed.map_err(|error| as_written(kind, error))?;
     answer(&api, StatusCode::OK, kind, &name)
 }
 

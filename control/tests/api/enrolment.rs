@@ -1,0 +1,88 @@
+//! A machine's first contact: what it gets, and what costs a token.
+
+use cara_proto::agent::agent_client::AgentClient;
+use cara_proto::agent::{EnrollRequest, EnrollResponse};
+use cara_transport::JoinToken;
+use serde_json::json;
+
+use crate::harness::{DEADLINE, Server};
+
+async fn enrol(server: &Server, request: EnrollRequest) -> Result<EnrollResponse, (String, String)> {
+    let tls = cara_transport::pinned(&server.env, &server.founded.ca_fingerprint, true);
+    let channel = cara_transport::connect(&server.env, &server.address, tls, DEADLINE).await.unwrap();
+    let answer = AgentClient::new(channel).enroll(request).await;
+    answer.map(tonic::Response::into_inner).map_err(|status| {
+        let code = status.metadata().get(cara_proto::CODE_KEY).map(|v| v.to_str().unwrap().to_owned());
+        (code.unwrap_or_default(), status.message().to_owned())
+    })
+}
+
+fn request(secret: &str, name: &str, csr: &[u8]) -> EnrollRequest {
+    EnrollRequest { token: secret.into(), node_name: name.into(), csr: csr.to_vec(), ..EnrollRequest::default() }
+}
+
+async fn mint(server: &Server) -> String {
+    let minted = server.post("/api/v1/nodes/join-tokens", &json!({})).await.json();
+    minted["token"].as_str().unwrap().parse::<JoinToken>().unwrap().secret
+}
+
+async fn token_states(server: &Server) -> Vec<String> {
+    let list = server.get("/api/v1/nodes/join-tokens").await.json();
+    list["items"].as_array().unwrap().iter().map(|t| t["state"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_token_lets_in_one_key_and_answers_it_alike_each_time() {
+    let server = Server::start().await;
+    let secret = mint(&server).await;
+    let (_, csr) = cara_control::pki::new_request().unwrap();
+    let (_, other) = cara_control::pki::new_request().unwrap();
+
+    let preflight = EnrollRequest { preflight: true, ..request(&secret, "n1", &csr) };
+    enrol(&server, preflight).await.unwrap();
+    assert_eq!(token_states(&server).await, ["unused"], "a preflight spends nothing");
+
+    let first = enrol(&server, request(&secret, "n1", &csr)).await.unwrap();
+    let again = enrol(&server, request(&secret, "n1", &csr)).await.unwrap();
+    assert_eq!(first, again, "the answer was lost, the machine asks again");
+    assert_eq!(token_states(&server).await, ["used"]);
+    let spent = enrol(&server, request(&secret, "n2", &other)).await.unwrap_err();
+    assert_eq!(spent.0, "join-token-spent");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_refused_spends_nothing() {
+    let server = Server::start().await;
+    let secret = mint(&server).await;
+    let (_, csr) = cara_control::pki::new_request().unwrap();
+    let refusals = [
+        (request("wrong", "n1", &csr), "join-token-unknown"),
+        (request(&secret, "Not A Name", &csr), "invalid-field"),
+        (request(&secret, "n1", b"rubbish"), "invalid-request"),
+    ];
+    for (request, code) in refusals {
+        assert_eq!(enrol(&server, request).await.unwrap_err().0, code);
+    }
+    assert_eq!(token_states(&server).await, ["unused"]);
+    assert!(enrol(&server, request(&secret, "n1", &csr)).await.is_ok(), "the token is as good as new");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_was_described_before_keeps_its_labels() {
+    let server = Server::start().await;
+    let manifest = json!({
+        "apiVersion": "caravanserai/v1", "kind": "Node",
+        "metadata": { "name": "n1", "labels": { "site": "hall-b" } },
+    });
+    let described = server.post("/api/v1/nodes", &manifest).await.json();
+    let secret = mint(&server).await;
+    let (_, csr) = cara_control::pki::new_request().unwrap();
+    let enrolled = enrol(&server, request(&secret, "n1", &csr)).await.unwrap();
+    assert_eq!(enrolled.node_id, described["metadata"]["uid"]);
+    let node = server.get("/api/v1/nodes/n1").await.json();
+    assert_eq!(node["metadata"]["labels"], json!({ "site": "hall-b" }));
+    assert_eq!(node["status"]["certificate"]["state"], "ok");
+    server.stop().await;
+}

@@ -1,0 +1,176 @@
+//! A server on a free port, and a client that speaks HTTP to it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cara_control::setup::{self, Founded, Place};
+use cara_control::{Config, RunError};
+use cara_env::{Engine, Env};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper_util::rt::TokioIo;
+use raft_store::memory::MemoryEngine;
+use serde_json::Value;
+use tokio::sync::watch;
+
+/// Long enough for a loaded machine; a run that needs it all is broken.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A running server of its own cluster.
+pub struct Server {
+    pub env: Env,
+    pub founded: Founded,
+    pub address: String,
+    stop: watch::Sender<bool>,
+    task: Option<cara_env::Task<Result<(), RunError>>>,
+    _folder: tempfile::TempDir,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: http::HeaderMap,
+    pub body: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    /// The `code` of a problem.
+    pub fn code(&self) -> String {
+        self.json()["code"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// A free port of this machine, at the moment of asking.
+pub async fn free_address(env: &Env) -> String {
+    env.net.listen("127.0.0.1:0").await.unwrap().local_address()
+}
+
+pub fn config(folder: &Path) -> Config {
+    Config {
+        raft_heartbeat: Duration::from_millis(20),
+        election_timeout: Duration::from_millis(150),
+        agent_heartbeat: Duration::from_millis(500),
+        body_max: 64 * 1024,
+        ..Config::new(folder)
+    }
+}
+
+impl Server {
+    /// Makes a cluster of one and waits until it leads.
+    pub async fn start() -> Self {
+        let env = Env::real();
+        let folder = tempfile::tempdir().unwrap();
+        let address = free_address(&env).await;
+        let place = Place { name: "s1".into(), listen: address.clone(), advertise: address.clone() };
+        let founded = setup::init(&env, folder.path(), &place).unwrap();
+        let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
+        let (stop, stopped) = watch::channel(false);
+        let running = cara_control::run(config(folder.path()), env.clone(), engine, stopped);
+        let task = Some(cara_env::spawn(running));
+        let server = Self { env, founded, address, stop, task, _folder: folder };
+        server.wait_ready().await;
+        server
+    }
+
+    async fn wait_ready(&self) {
+        let ready = async {
+            // Ready, and the first entry is in: the root token works.
+            while !matches!(self.try_get("/api/v1/nodes").await, Some(answer) if answer.status == 200) {
+                self.env.clock.sleep(Duration::from_millis(20)).await;
+            }
+        };
+        cara_env::timeout(&*self.env.clock, DEADLINE, ready).await.expect("the server leads within the deadline");
+    }
+
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        if let Some(task) = self.task.take() {
+            task.await.unwrap().unwrap();
+        }
+    }
+
+    async fn try_get(&self, path: &str) -> Option<Answer> {
+        self.send("GET", path, &[("authorization", self.bearer())], Bytes::new()).await.ok()
+    }
+
+    pub fn bearer(&self) -> String {
+        format!("Bearer {}", self.founded.token)
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.call("GET", path, &[], "").await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.call("POST", path, &[], &body.to_string()).await
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.call("PUT", path, &[], &body.to_string()).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.call("DELETE", path, &[], "").await
+    }
+
+    /// With the root token and more headers.
+    pub async fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut all = vec![("authorization", self.bearer())];
+        all.extend(headers.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        self.send(method, path, &all, Bytes::from(body.to_owned())).await.unwrap()
+    }
+
+    pub async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: Bytes,
+    ) -> Result<Answer, String> {
+        let response = self.open(method, path, headers, body).await?;
+        let (head, body) = response.into_parts();
+        let body = cara_env::timeout(&*self.env.clock, DEADLINE, body.collect()).await.map_err(|e| e.to_string())?;
+        let body = body.map_err(|e| e.to_string())?.to_bytes();
+        let body = String::from_utf8_lossy(&body).into_owned();
+        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+    }
+
+    /// The response with its body still to come.
+    pub async fn open(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: Bytes,
+    ) -> Result<hyper::Response<hyper::body::Incoming>, String> {
+        let tls = cara_transport::pinned(&self.env, &self.founded.ca_fingerprint, false);
+        let stream =
+            cara_transport::connect_stream(&self.env, &self.address, tls, DEADLINE).await.map_err(|e| e.to_string())?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| e.to_string())?;
+        drop(cara_env::spawn(connection));
+        let mut request = hyper::Request::builder().method(method).uri(path).header("host", "server");
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let request = request.body(Full::new(body)).unwrap();
+        let answer = cara_env::timeout(&*self.env.clock, DEADLINE, sender.send_request(request)).await;
+        answer.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+    }
+}
+
+/// The manifest of an app.
+pub fn app(name: &str) -> Value {
+    serde_json::json!({
+        "apiVersion": "caravanserai/v1",
+        "kind": "App",
+        "metadata": { "name": name },
+        "spec": { "image": "busybox:1", "env": [{ "name": "A", "value": "1" }] },
+    })
+}
