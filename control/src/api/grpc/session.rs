@@ -113,11 +113,11 @@ impl Session {
         desired: Arc<Notify>,
     ) -> &'static str {
         tracing::info!(node = %self.node, epoch = self.epoch, "agent session opened");
-        let interval = self.api.config.agent_heartbeat;
+        let mut told = self.api.server_addresses();
         let welcome = Welcome {
             epoch: self.epoch,
-            heartbeat_interval_ms: millis(interval),
-            servers: self.api.server_addresses(),
+            heartbeat_interval_ms: millis(self.api.config.agent_heartbeat),
+            servers: told.clone(),
         };
         if !self.send(To::Welcome(welcome)).await {
             return "the agent went away";
@@ -127,7 +127,7 @@ impl Session {
             tokio::select! {
                 biased;
                 frame = frames.message() => match frame {
-                    Ok(Some(AgentFrame { frame })) => if !self.take(frame).await { return "the agent went away" },
+                    Ok(Some(AgentFrame { frame })) => if !self.take(frame, &mut told).await { return "the agent went away" },
                     Ok(None) => return AGENT_CLOSED,
                     Err(_) => return "the connection broke",
                 },
@@ -146,13 +146,17 @@ impl Session {
         }
     }
 
-    async fn take(&self, frame: Option<From>) -> bool {
+    /// `told` is the list of servers that the agent knows.
+    async fn take(&self, frame: Option<From>, told: &mut Vec<String>) -> bool {
         match frame {
             Some(From::Heartbeat(Heartbeat { sequence })) => {
                 self.api.sessions.heard(&self.node, self.epoch, self.api.mono_ms());
                 self.api.metrics.heard();
+                let now = self.api.server_addresses();
+                let servers = if now == *told { Vec::new() } else { now.clone() };
+                *told = now;
                 let interval_ms = millis(self.api.config.agent_heartbeat);
-                self.send(To::Ack(HeartbeatAck { sequence, interval_ms, servers: self.api.server_addresses() })).await
+                self.send(To::Ack(HeartbeatAck { sequence, interval_ms, servers })).await
             }
             Some(From::Report(report)) => {
                 self.reports.send_replace(Some(report));
