@@ -1,6 +1,7 @@
 //! `cara-agent`: reads its options, takes the data folder for itself, and runs the agent until a signal ends it.
 
 use std::fs::{File, TryLockError};
+use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -91,7 +92,10 @@ async fn run(args: Args) -> anyhow::Result<()> {
     let mut config = Config::new(&args.data_dir, name, advertise);
     config.backoff_max = std::time::Duration::from_secs(args.backoff_max.max(1));
     config.backoff_min = config.backoff_min.min(config.backoff_max);
-    config.token = args.token.as_deref().map(str::parse::<JoinToken>).transpose()?;
+    // An enrolled node needs none, and CARA_TOKEN may be there for caractrl.
+    if !args.data_dir.join("identity.json").exists() {
+        config.token = args.token.as_deref().map(str::parse::<JoinToken>).transpose()?;
+    }
     let _lock = lock(&args.data_dir)?;
     let runtime = choose_runtime(&env, &args).await;
     let (stop, stopped) = watch::channel(false);
@@ -175,6 +179,8 @@ fn remember_docker(folder: &Path) {
 fn start_log(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // No colour codes in files.
+    let log = log.with_ansi(std::io::stderr().is_terminal());
     match format {
         LogFormat::Pretty => log.with_target(false).init(),
         LogFormat::Json => log.json().init(),

@@ -1,5 +1,7 @@
 //! A server for the agent's tests: one CA, enrolment, sessions, and a way to misbehave.
 
+#![allow(dead_code)] // Each test binary uses its own part.
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
