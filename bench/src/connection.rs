@@ -16,6 +16,8 @@ use hyper_util::rt::TokioIo;
 
 /// A server that does not answer within this is not measured but reported.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// Before a write is sent again: a tenth of an election.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// An open connection.
 pub struct Connection {
@@ -36,35 +38,56 @@ impl Connection {
         Ok(Self { env: env.clone(), address, token: access.token.clone(), sender })
     }
 
-    /// One request with a JSON body. A status outside of 2xx and `also` is an error that says what the server said.
-    pub async fn send(
+    /// One write with a JSON body, sent again under the same idempotency key while the server asks for that (503, as
+    /// during an election). Returns how often it was sent again. A status outside of 2xx and `also` is an error that
+    /// says what the server said.
+    pub async fn write(
         &mut self,
         method: Method,
         path: &str,
         body: String,
         also: Option<StatusCode>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<usize> {
+        let key = cara_env::hex(&*self.env.rng, 16);
+        let began = self.env.clock.monotonic();
+        let mut again = 0;
+        loop {
+            let (status, answer) = self.exchange(&method, path, &key, body.clone()).await?;
+            if status.is_success() || Some(status) == also {
+                return Ok(again);
+            }
+            let late = self.env.clock.monotonic().saturating_sub(began) >= DEADLINE;
+            if late || status != StatusCode::SERVICE_UNAVAILABLE {
+                bail!("{} answered {status} to {path}: {}", self.address, String::from_utf8_lossy(&answer));
+            }
+            self.env.clock.sleep(PAUSE).await;
+            again += 1;
+        }
+    }
+
+    async fn exchange(
+        &mut self,
+        method: &Method,
+        path: &str,
+        key: &str,
+        body: String,
+    ) -> anyhow::Result<(StatusCode, Bytes)> {
         let request = Request::builder()
-            .method(method)
+            .method(method.clone())
             .uri(format!("/api/v1{path}"))
             .header("host", &self.address)
             .header("authorization", format!("Bearer {}", self.token))
             .header("content-type", "application/json")
-            .header("idempotency-key", cara_env::hex(&*self.env.rng, 16))
+            .header("idempotency-key", key)
             .body(Full::new(Bytes::from(body)))?;
-        let exchange = async {
+        let work = async {
             self.sender.ready().await?;
             let response = self.sender.send_request(request).await?;
             let status = response.status();
-            let body = response.into_body().collect().await?.to_bytes();
-            anyhow::Ok((status, body))
+            anyhow::Ok((status, response.into_body().collect().await?.to_bytes()))
         };
-        let (status, body) = cara_env::timeout(&*self.env.clock, DEADLINE, exchange)
+        cara_env::timeout(&*self.env.clock, DEADLINE, work)
             .await
-            .with_context(|| format!("{} did not answer within {DEADLINE:?}", self.address))??;
-        if !status.is_success() && Some(status) != also {
-            bail!("{} answered {status} to {path}: {}", self.address, String::from_utf8_lossy(&body));
-        }
-        Ok(())
+            .with_context(|| format!("{} did not answer within {DEADLINE:?}", self.address))?
     }
 }

@@ -20,6 +20,8 @@ pub struct Report {
     pub clients: usize,
     /// Acknowledged writes.
     pub acknowledged: usize,
+    /// How often a server asked to send a write again, as during an election; the time counts.
+    pub sent_again: usize,
     /// How long they took together.
     pub elapsed: Duration,
     /// Half of the writes took at most this.
@@ -33,12 +35,13 @@ impl std::fmt::Display for Report {
         let rate = self.acknowledged as f64 / self.elapsed.as_secs_f64();
         write!(
             f,
-            "writes    clients {:<4} {rate:>8.0} writes/s   p50 {:>6.1} ms   p99 {:>6.1} ms   ({} acknowledged in {:.1} s)",
+            "writes    clients {:<4} {rate:>8.0} writes/s   p50 {:>6.1} ms   p99 {:>6.1} ms   ({} acknowledged in {:.1} s, {} sent again)",
             self.clients,
             ms(self.p50),
             ms(self.p99),
             self.acknowledged,
-            self.elapsed.as_secs_f64()
+            self.elapsed.as_secs_f64(),
+            self.sent_again
         )
     }
 }
@@ -63,7 +66,7 @@ pub async fn run(env: &Env, access: &Access, clients: usize, length: Duration) -
         let node = format!("bench-{index}");
         let manifest = json!({"apiVersion": "caravanserai/v1", "kind": "Node", "metadata": {"name": node}});
         connection
-            .send(Method::POST, "/nodes", manifest.to_string(), Some(StatusCode::CONFLICT)) // An earlier run made it.
+            .write(Method::POST, "/nodes", manifest.to_string(), Some(StatusCode::CONFLICT)) // An earlier run made it.
             .await
             .with_context(|| format!("node {node} could not be made"))?;
         ready.push((connection, format!("/nodes/{node}/labels")));
@@ -73,28 +76,32 @@ pub async fn run(env: &Env, access: &Access, clients: usize, length: Duration) -
         .into_iter()
         .map(|(connection, path)| cara_env::spawn(write_until(env.clone(), connection, path, began + length)))
         .collect();
-    let mut times = Vec::new();
+    let (mut times, mut sent_again) = (Vec::new(), 0);
     for task in tasks {
-        times.extend(task.await.context("a client ended early")??);
+        let (of_one, again) = task.await.context("a client ended early")??;
+        times.extend(of_one);
+        sent_again += again;
     }
     let elapsed = env.clock.monotonic().saturating_sub(began);
     times.sort_unstable();
     Ok(Report { clients, acknowledged: times.len(), elapsed, p50: percentile(&times, 50), p99: percentile(&times, 99) })
 }
 
+/// The time of each write, and how often one was sent again.
 async fn write_until(
     env: Env,
     mut connection: Connection,
     path: String,
     until: Duration,
-) -> anyhow::Result<Vec<Duration>> {
-    let mut times = Vec::new();
+) -> anyhow::Result<(Vec<Duration>, usize)> {
+    let (mut times, mut sent_again) = (Vec::new(), 0);
     while env.clock.monotonic() < until {
         let began = env.clock.monotonic();
-        connection.send(Method::PUT, &path, json!({"write": times.len().to_string()}).to_string(), None).await?;
+        let body = json!({"write": times.len().to_string()}).to_string();
+        sent_again += connection.write(Method::PUT, &path, body, None).await?;
         times.push(env.clock.monotonic().saturating_sub(began));
     }
-    Ok(times)
+    Ok((times, sent_again))
 }
 
 /// The smallest of the sorted times that `percent` of 100 do not exceed; zero when there are none.
