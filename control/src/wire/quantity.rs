@@ -22,7 +22,7 @@ pub fn parse(resource: &str, text: &str) -> Option<u64> {
     let unit = if resource == "cpu" { 1000.0 } else { 1.0 };
     let value = number * factor * unit;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Checked on the line itself.
-    (value.is_finite() && value >= 0.0 && value < 9e18).then_some(value.round() as u64)
+    (0.0..9e18).contains(&value).then_some(value.round() as u64)
 }
 
 /// The quantity for a number; the inverse of [`parse`], in the largest binary unit that is exact.
