@@ -124,8 +124,8 @@ impl<SM: StateMachine> RaftStore<SM> {
         if self.0.disk.is_full() {
             return Err(ProposeError::StorageFull);
         }
-        if let Some(reason) = self.status().stopped {
-            return Err(ProposeError::Stopped { reason });
+        if let Err(fatal) = &self.0.raft.metrics().borrow_watched().running_state {
+            return Err(ProposeError::Stopped { reason: fatal.to_string() });
         }
         let limit = self.0.config.propose_timeout;
         let work = self.0.raft.client_write(Bytes(command));
@@ -182,7 +182,7 @@ impl<SM: StateMachine> RaftStore<SM> {
             env: self.0.env.clone(),
             raft: self.0.raft.clone(),
             snapshots: self.0.snapshots.clone(),
-            receiving: tokio::sync::Mutex::new(()),
+            receiving: tokio::sync::Mutex::default(),
         };
         RaftServer::new(service).max_decoding_message_size(MESSAGE_MAX).max_encoding_message_size(MESSAGE_MAX)
     }

@@ -224,7 +224,13 @@ impl Peer {
             let asked = pace.outstanding();
             let answer = match cara_env::timeout(&*self.env.clock, limit, answers.message()).await {
                 Ok(Ok(Some(answer))) => answer,
-                Ok(Ok(None)) => return None,
+                Ok(Ok(None)) if pace.outstanding() == 0 => return None,
+                // Raft over there has stopped. openraft would take a plain end for a pause, and keep every entry in
+                // the log for as long as it lasts.
+                Ok(Ok(None)) => {
+                    let ended = tonic::Status::unavailable("the peer ended the stream without an answer");
+                    return Some((Err(self.failed(&ended)), None));
+                }
                 Ok(Err(status)) => return Some((Err(self.failed(&status)), None)),
                 // Silence is fine as long as nothing was asked.
                 Err(Elapsed) if asked == 0 => continue,

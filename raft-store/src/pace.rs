@@ -97,3 +97,62 @@ impl<S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Unpin> Stream for Pace
         next
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::{FutureExt, StreamExt, stream};
+    use openraft::testing::log_id;
+
+    use super::*;
+    use crate::types::{Entry, Vote};
+
+    fn at(index: u64) -> Option<LogId> {
+        Some(log_id::<TypeConfig>(1, 1, index))
+    }
+
+    /// A request that carries the entries behind `prev` up to `last`; none when they are equal.
+    fn request(prev: u64, last: u64) -> AppendEntriesRequest<TypeConfig> {
+        let entry = |index| Entry { log_id: log_id::<TypeConfig>(1, 1, index), payload: openraft::EntryPayload::Blank };
+        AppendEntriesRequest {
+            vote: Vote::new_committed(1, 1),
+            prev_log_id: at(prev),
+            entries: (prev + 1..=last).map(entry).collect(),
+            leader_commit: None,
+        }
+    }
+
+    #[test]
+    fn an_answer_is_not_credited_to_a_later_request_without_entries() {
+        let pace = Arc::new(Pace::default());
+        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 5)]), pace.clone());
+        requests.next().now_or_never().flatten().expect("the first request");
+        requests.next().now_or_never().flatten().expect("the second, before the first one's answer is read");
+        assert!(!pace.answered(&Ok(at(5))), "the first answer would also cover the second request");
+        assert!(pace.answered(&Ok(at(5))), "the second request's own answer is handed on");
+        assert_eq!(pace.outstanding(), 0);
+    }
+
+    #[test]
+    fn answers_in_a_pipeline_of_entries_pass_at_once() {
+        let pace = Arc::new(Pace::default());
+        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 9)]), pace.clone());
+        requests.next().now_or_never().flatten().expect("a request");
+        requests.next().now_or_never().flatten().expect("a request");
+        assert!(pace.answered(&Ok(at(5))));
+        pace.handled();
+        assert!(pace.answered(&Ok(at(9))));
+    }
+
+    #[test]
+    fn nothing_is_sent_while_an_answer_is_handled() {
+        let pace = Arc::new(Pace::default());
+        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 5)]), pace.clone());
+        requests.next().now_or_never().flatten().expect("a request");
+        assert!(pace.answered(&Ok(at(5))));
+        assert!(requests.next().now_or_never().is_none(), "kept back");
+        pace.handled();
+        requests.next().now_or_never().flatten().expect("goes on");
+    }
+}

@@ -78,7 +78,7 @@ impl<SM: StateMachine> RaftRpc for RaftService<SM> {
         let mut chunks = request.into_inner();
         let head = self.next_chunk(&mut chunks).await?.ok_or_else(|| Status::invalid_argument("an empty snapshot"))?;
         let (vote, meta, count): (Vote, SnapshotMeta, u32) = read(&head.meta, "the head of a snapshot")?;
-        let mut writer = self.snapshots.writer();
+        let mut writer = self.snapshots.receive().await.map_err(|error| storage(&error))?;
         while let Some(chunk) = self.next_chunk(&mut chunks).await? {
             writer.add_chunk(&chunk.data).await.map_err(|error| storage(&error))?;
         }
@@ -87,7 +87,9 @@ impl<SM: StateMachine> RaftRpc for RaftService<SM> {
             return Err(Status::aborted(format!("{} of {count} chunks have arrived", snapshot.chunks)));
         }
         tracing::info!(chunks = count, "received a snapshot, installing it");
-        answer(self.raft.install_full_snapshot(vote, Snapshot { meta, snapshot }).await)
+        let installed = self.raft.install_full_snapshot(vote, Snapshot { meta, snapshot }).await;
+        self.snapshots.received();
+        answer(installed)
     }
 }
 

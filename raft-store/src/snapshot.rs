@@ -2,16 +2,16 @@
 //!
 //! ```text
 //!   snapshot/ c <id> <chunk> -> sealed bytes      any number of copies, most of them incomplete or old
-//!             current        -> Record {id, ..}   the one that counts
+//!             record         -> Record {id, ..}   the one that counts
 //! ```
 //!
-//! A copy is written or received under a new id; one batch then points `current` at it. Whatever crashes before that
-//! leaves chunks that nobody points to, and the next start removes them. The copy before the current one is kept: it may
-//! still be on its way to a follower.
+//! A copy is written or received under a new id; one batch then points `record` at it. Whatever crashes before that
+//! leaves chunks that nobody points to, and the next start removes them. Two older copies may be kept: the one before
+//! the current one, which may still be on its way to a follower, and the one that is being received.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cara_env::{Batch, Cf, Engine, KeyValue};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,8 @@ use crate::codec::{damaged, decode, encode, seal, unseal_or_fail};
 use crate::disk::Disk;
 use crate::types::SnapshotMeta;
 
-const CURRENT: &[u8] = b"current";
+/// Stands behind all chunks in key order, so that removing a range of them never touches it.
+const CURRENT: &[u8] = b"record";
 const CHUNK: u8 = b'c';
 
 /// One complete copy.
@@ -72,6 +73,8 @@ pub(crate) struct Snapshots {
     disk: Arc<Disk>,
     chunk_bytes: usize,
     next_id: AtomicU64,
+    /// The copy that is being received; it must not be cleaned up before it is installed.
+    incoming: Mutex<Option<u64>>,
 }
 
 impl Snapshots {
@@ -86,7 +89,7 @@ impl Snapshots {
             batch
         })
         .await?;
-        Ok(Self { disk, chunk_bytes: chunk_bytes.max(1), next_id: AtomicU64::new(id + 1) })
+        Ok(Self { disk, chunk_bytes: chunk_bytes.max(1), next_id: AtomicU64::new(id + 1), incoming: Mutex::default() })
     }
 
     pub(crate) fn current(&self) -> io::Result<Option<Record>> {
@@ -103,10 +106,36 @@ impl Snapshots {
         Writer { snapshots: self, id, chunks: 0, buffer: Vec::new() }
     }
 
-    /// Adds to a batch what makes a copy the current one and removes all but the one before it.
+    /// Starts a copy for a sender's chunks, and removes what an earlier sender left unfinished. One at a time.
+    pub(crate) async fn receive(&self) -> io::Result<Writer<'_>> {
+        let writer = self.writer();
+        let stale = self.set_incoming(Some(writer.id));
+        if let Some(stale) = stale {
+            self.disk
+                .write(|| {
+                    let mut batch = Batch::new();
+                    batch.delete_range(Cf::Snapshot, chunk_key(stale, 0), chunk_key(stale + 1, 0));
+                    batch
+                })
+                .await?;
+        }
+        Ok(writer)
+    }
+
+    /// The received copy is installed, or installed copies have overtaken it.
+    pub(crate) fn received(&self) {
+        self.set_incoming(None);
+    }
+
+    fn set_incoming(&self, id: Option<u64>) -> Option<u64> {
+        std::mem::replace(&mut *self.incoming.lock().unwrap_or_else(PoisonError::into_inner), id)
+    }
+
+    /// Adds to a batch what makes a copy the current one and removes those that nobody needs any more.
     pub(crate) fn put_current(&self, batch: &mut Batch, record: &Record, previous: Option<&Record>) {
         batch.put(Cf::Snapshot, CURRENT, encode(record));
-        let keep = previous.map_or(record.id, |previous| previous.id.min(record.id));
+        let incoming = *self.incoming.lock().unwrap_or_else(PoisonError::into_inner);
+        let keep = [previous.map(|previous| previous.id), incoming].into_iter().flatten().fold(record.id, u64::min);
         batch.delete_range(Cf::Snapshot, chunk_key(0, 0), chunk_key(keep, 0));
     }
 

@@ -96,8 +96,10 @@ impl Member {
 pub struct Cluster(pub BTreeMap<u64, Member>);
 
 impl Cluster {
-    /// Starts members 1 to `n`, each with what `setup` gives.
+    /// Starts members 1 to `n`, each with what `setup` gives. `RUST_LOG` shows what they do.
     pub async fn start(n: u64, setup: impl Fn(u64) -> (Config, Arc<dyn Engine>)) -> Self {
+        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        drop(tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init()); // The first test's stays.
         let mut members = BTreeMap::new();
         for id in 1..=n {
             let mut member = Member::new(id);
