@@ -84,7 +84,14 @@ pub async fn run(env: &Env, access: &Access, clients: usize, length: Duration) -
     }
     let elapsed = env.clock.monotonic().saturating_sub(began);
     times.sort_unstable();
-    Ok(Report { clients, acknowledged: times.len(), elapsed, p50: percentile(&times, 50), p99: percentile(&times, 99) })
+    Ok(Report {
+        clients,
+        acknowledged: times.len(),
+        sent_again,
+        elapsed,
+        p50: percentile(&times, 50),
+        p99: percentile(&times, 99),
+    })
 }
 
 /// The time of each write, and how often one was sent again.

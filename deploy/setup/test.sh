@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every Rust test of the workspace, those with a real Docker engine included.
 #
-# Tests that need an engine have `docker_runtime` in their path. Where none can be had, they are left out and listed by name;
-# with CARA_REQUIRE_DOCKER=1 (CI) that is an error.
+# Tests that need an engine have `docker_runtime` or `docker_container` in their path. Where none can be had, they are left
+# out and listed by name; with CARA_REQUIRE_DOCKER=1 (CI) that is an error.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo=deploy/setup/cargo.sh
@@ -24,14 +24,14 @@ if cargo nextest --version >/dev/null 2>&1; then
   if [ "$docker" = yes ]; then
     "$cargo" nextest run --workspace
   else
-    "$cargo" nextest run --workspace -E 'not test(docker_runtime)'
-    "$cargo" nextest list --workspace -E 'test(docker_runtime)' --message-format oneline 2>/dev/null |
+    "$cargo" nextest run --workspace -E 'not test(/docker_(runtime|container)/)'
+    "$cargo" nextest list --workspace -E 'test(/docker_(runtime|container)/)' --message-format oneline 2>/dev/null |
       sed 's/^/SKIPPED (no Docker engine): /'
   fi
 elif [ "$docker" = yes ]; then
   # One test at a time per process: the simulator owns the process that it runs in.
   "$cargo" test --workspace --no-fail-fast -- --test-threads=1
 else
-  "$cargo" test --workspace --no-fail-fast -- --test-threads=1 --skip docker_runtime
-  "$cargo" test --workspace -q -- --list 2>/dev/null | sed -n 's/^\(.*docker_runtime.*\): test$/SKIPPED (no Docker engine): \1/p'
+  "$cargo" test --workspace --no-fail-fast -- --test-threads=1 --skip docker_runtime --skip docker_container
+  "$cargo" test --workspace -q -- --list 2>/dev/null | sed -n 's/^\(.*docker_\(runtime\|container\).*\): test$/SKIPPED (no Docker engine): \1/p'
 fi
