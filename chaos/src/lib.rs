@@ -12,6 +12,7 @@
 
 pub mod checker;
 pub mod cmd;
+pub mod log;
 pub mod nemesis;
 pub mod observer;
 pub mod outcome;

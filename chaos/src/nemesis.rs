@@ -52,6 +52,10 @@ pub enum Kind {
     SlowCpu,
     /// The wall clock jumps, and jumps back.
     WallClock,
+    /// Writes and syncs fail with an input/output error.
+    DiskErrors,
+    /// All servers lose power at the same moment.
+    Blackout,
 }
 
 /// Each kind with whom it hits and its weight in the draw.
@@ -67,6 +71,8 @@ const KINDS: &[(Kind, Whom, u64)] = &[
     (Kind::FullDisk, Whom::Server, 1),
     (Kind::SlowCpu, Whom::Server, 1),
     (Kind::WallClock, Whom::Any, 1),
+    (Kind::DiskErrors, Whom::Server, 1),
+    (Kind::Blackout, Whom::Server, 1),
 ];
 
 #[derive(Debug)]
@@ -119,6 +125,17 @@ impl Nemesis {
     fn begin(&mut self, cluster: &mut Cluster, now: Duration) {
         let (kind, whom) = self.draw_kind();
         let Some(host) = self.draw_host(cluster, whom) else { return };
+        self.begin_at(cluster, now, kind, host);
+    }
+
+    /// All servers lose power now, whatever the draw says.
+    pub fn blackout(&mut self, cluster: &mut Cluster) {
+        let now = cluster.world.now();
+        let host = cluster.servers[0].clone();
+        self.begin_at(cluster, now, Kind::Blackout, host);
+    }
+
+    fn begin_at(&mut self, cluster: &mut Cluster, now: Duration, kind: Kind, host: String) {
         let other = self.draw_other(cluster, &host);
         let lasts = Duration::from_millis(self.rng.between(LASTS_MS.0, LASTS_MS.1));
         let step_ms = self.rng.between(1_000, 30_000).cast_signed() * if self.rng.chance(50) { 1 } else { -1 };
@@ -181,6 +198,8 @@ fn apply(cluster: &mut Cluster, fault: &Active) {
         Kind::FullDisk => world.disk_room(host, Some(0)),
         Kind::SlowCpu => world.slow_cpu(host, Some(5)),
         Kind::WallClock => world.step_wall_clock(host, fault.step_ms),
+        Kind::DiskErrors => world.disk_errors(host, true, true),
+        Kind::Blackout => cluster.servers.iter().for_each(|server| world.power_loss(server)),
     }
 }
 
@@ -197,5 +216,7 @@ fn lift(cluster: &mut Cluster, fault: &Active) {
         Kind::FullDisk => world.disk_room(host, None),
         Kind::SlowCpu => world.slow_cpu(host, None),
         Kind::WallClock => world.step_wall_clock(host, -fault.step_ms),
+        Kind::DiskErrors => world.disk_errors(host, false, false),
+        Kind::Blackout => cluster.servers.iter().for_each(|server| world.restart(server)),
     }
 }

@@ -33,6 +33,17 @@ pub struct Plan {
     pub duration: Duration,
     /// How large the world is.
     pub size: Size,
+    /// Something planted that must make the run fail.
+    pub canary: Option<Canary>,
+}
+
+/// A fault that no correct cluster survives. A run with one that passes shows that the checkers are blind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Canary {
+    /// Disks acknowledge syncs that they don't keep; then all servers lose power.
+    LyingDisks,
+    /// Clients read with `consistency=stale` and are judged as if they had not.
+    StaleReads,
 }
 
 /// A run as it goes, with the checkers that follow it.
@@ -73,10 +84,19 @@ fn whole(run: &mut Run, plan: &Plan, nemesis: &mut Option<Nemesis>) -> Result<()
     if !run.set_up()? {
         return Ok(());
     }
+    if plan.canary == Some(Canary::LyingDisks) {
+        run.cluster.servers.clone().iter().for_each(|server| run.cluster.world.disk_lies(server, true));
+    }
+    run.cluster.shared.set_stale_reads(plan.canary == Some(Canary::StaleReads));
     run.cluster.shared.set_phase(Phase::Work);
     let until = run.now() + plan.duration;
+    let mut blackout = (plan.canary == Some(Canary::LyingDisks)).then(|| run.now() + plan.duration / 2);
     let nemesis = nemesis.insert(Nemesis::new(plan.seed, run.now() + Duration::from_secs(1)));
     while run.now() < until && run.violations.is_empty() {
+        if blackout.is_some_and(|at| at <= run.now()) {
+            blackout = None;
+            nemesis.blackout(&mut run.cluster);
+        }
         nemesis.act(&mut run.cluster);
         run.step()?;
     }

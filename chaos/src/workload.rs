@@ -249,7 +249,8 @@ impl Client {
     async fn read(&self) {
         let register = self.register();
         let start = self.env.clock.monotonic();
-        let ask = Ask::get(format!("/api/v1/apps/{register}"));
+        let query = if self.shared.stale_reads() { "?consistency=stale" } else { "" };
+        let ask = Ask::get(format!("/api/v1/apps/{register}{query}"));
         let Ok(told) = self.rest.ask(&self.server(), &ask, ATTEMPT).await else { return };
         let end = Some(self.env.clock.monotonic());
         match told.status {

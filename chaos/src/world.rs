@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -58,6 +59,7 @@ pub struct Shared {
     /// Who leads, as the servers themselves say.
     pub observed: Mutex<Observed>,
     phase: Mutex<Phase>,
+    stale_reads: AtomicBool,
     runtimes: Mutex<BTreeMap<String, Handle>>,
 }
 
@@ -85,6 +87,16 @@ impl Shared {
     /// What clients shall do now.
     pub fn phase(&self) -> Phase {
         *self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Do clients read with `consistency=stale`?
+    pub fn stale_reads(&self) -> bool {
+        self.stale_reads.load(Ordering::Relaxed)
+    }
+
+    /// Lets clients read with `consistency=stale`: a planted fault for the checkers.
+    pub fn set_stale_reads(&self, on: bool) {
+        self.stale_reads.store(on, Ordering::Relaxed);
     }
 
     /// Tells clients what to do from now on.

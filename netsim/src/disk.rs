@@ -65,6 +65,7 @@ struct State {
     bytes_max: Option<u64>,
     fail_writes: bool,
     fail_syncs: bool,
+    lying: bool,
 }
 
 /// The disk of one host, shared by all its incarnations.
@@ -101,6 +102,12 @@ impl Disk {
         let mut state = self.lock();
         state.fail_writes = writes;
         state.fail_syncs = syncs;
+    }
+
+    /// A lying disk acknowledges syncs and keeps nothing of them through a loss of power. No software survives that: it
+    /// is for proving that checkers notice.
+    pub(crate) fn set_lying(&self, lying: bool) {
+        self.lock().lying = lying;
     }
 
     /// Bytes of keys and values now.
@@ -165,7 +172,7 @@ impl State {
             if sync.ends > now || self.stalled {
                 return;
             }
-            while self.unsynced.front().is_some_and(|(number, _)| *number <= sync.covers) {
+            while !self.lying && self.unsynced.front().is_some_and(|(number, _)| *number <= sync.covers) {
                 self.unsynced.pop_front();
             }
             self.running = self.next.take();

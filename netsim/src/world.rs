@@ -84,6 +84,8 @@ impl World {
     /// An empty world.
     pub fn with_settings(seed: u64, settings: &Settings) -> Self {
         let active = libc::activate(seed);
+        // Hash maps take their keys once a thread: now, and not at a moment that depends on who made the first map.
+        drop(std::hash::RandomState::new());
         trace::reset();
         let mut builder = turmoil::Builder::new();
         builder
@@ -365,6 +367,12 @@ impl World {
     pub fn disk_errors(&mut self, host: &str, writes: bool, syncs: bool) {
         trace::event(host, "fault.disk_errors", &[u64::from(writes), u64::from(syncs)]);
         self.machine(host).disk.set_failing(writes, syncs);
+    }
+
+    /// The disk acknowledges syncs and forgets them with the power: a planted fault that checkers must notice.
+    pub fn disk_lies(&mut self, host: &str, on: bool) {
+        trace::event(host, "fault.disk_lies", &[u64::from(on)]);
+        self.machine(host).disk.set_lying(on);
     }
 
     fn machine(&self, host: &str) -> &Machine {

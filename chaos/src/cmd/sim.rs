@@ -5,17 +5,22 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use cara_netsim::trace;
+use clap::ValueEnum;
 
+use crate::log;
 use crate::outcome::Outcome;
-use crate::run::{Plan, run as run_plan};
+use crate::run::{Canary, Plan, run as run_plan};
 use crate::world::Size;
+
+/// Of the simulation's thread, in bytes; as a main thread has.
+const STACK: usize = 8 << 20;
 
 /// What to run.
 #[derive(Debug, clap::Args)]
@@ -44,6 +49,9 @@ pub struct Args {
     /// Step of time in ms: 1 is exact, 5 is nearly twice as fast.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=20))]
     tick_ms: u64,
+    /// Plant a fault that must make the run fail: proves that the checkers see.
+    #[arg(long, value_enum)]
+    canary: Option<Canary>,
     /// One JSON object per seed instead of a line for people.
     #[arg(long)]
     json: bool,
@@ -69,34 +77,27 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Runs one seed, in a thread of its own: what libraries keep per thread (the keys of hash maps) then begins under the
+/// override of libc, and nothing that happened before in this process can show in the run.
 fn here(args: &Args) -> anyhow::Result<bool> {
     let size = Size { agents: args.agents, tick: Duration::from_millis(args.tick_ms), ..Size::default() };
-    let plan = Plan { seed: args.seed, duration: Duration::from_secs(args.duration), size };
-    if let Some(path) = &args.trace {
-        let file = File::create(path).with_context(|| format!("can't write the trace {}", path.display()))?;
-        trace::record(Box::new(BufWriter::new(file)));
-        record_logs();
-    }
-    let outcome = run_plan(&plan);
-    trace::finish().context("can't finish the trace")?;
+    let plan = Plan { seed: args.seed, duration: Duration::from_secs(args.duration), size, canary: args.canary };
+    let record = args.trace.clone();
+    let run = move || {
+        let _active = cara_netsim::libc::activate(plan.seed);
+        if let Some(path) = record {
+            let file = File::create(&path).with_context(|| format!("can't write the trace {}", path.display()))?;
+            trace::record(Box::new(BufWriter::new(file)));
+            log::into_the_trace();
+        }
+        let outcome = run_plan(&plan);
+        trace::finish().context("can't finish the trace")?;
+        anyhow::Ok(outcome)
+    };
+    let thread = std::thread::Builder::new().name("simulation".into()).stack_size(STACK).spawn(run)?;
+    let outcome = thread.join().map_err(|_| anyhow::anyhow!("the simulation panicked"))??;
     report(args, &outcome)?;
     Ok(outcome.passed())
-}
-
-/// Log lines of the code under test go into the trace file, at the place where they happened.
-fn record_logs() {
-    struct Lines;
-    impl Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            trace::comment("", String::from_utf8_lossy(bytes).trim_end());
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let filter = std::env::var("RUST_LOG").unwrap_or_else(|_| "info,openraft=warn,turmoil=warn".into());
-    tracing_subscriber::fmt().with_env_filter(filter).without_time().with_ansi(false).with_writer(|| Lines).init();
 }
 
 fn report(args: &Args, outcome: &Outcome) -> anyhow::Result<()> {
@@ -117,8 +118,10 @@ fn report(args: &Args, outcome: &Outcome) -> anyhow::Result<()> {
 /// The command that repeats a seed with its trace.
 fn again(args: &Args, seed: u64) -> String {
     let Args { duration, agents, tick_ms, .. } = args;
+    let canary = args.canary.and_then(|canary| canary.to_possible_value());
+    let canary = canary.map_or_else(String::new, |canary| format!(" --canary {}", canary.get_name()));
     format!(
-        "cara-chaos sim --seed {seed} --duration {duration} --agents {agents} --tick-ms {tick_ms} --trace seed-{seed}.trace"
+        "cara-chaos sim --seed {seed} --duration {duration} --agents {agents} --tick-ms {tick_ms}{canary} --trace seed-{seed}.trace"
     )
 }
 
@@ -169,8 +172,10 @@ fn same(first: &Outcome, second: &Outcome) -> bool {
 
 fn start(args: &Args, seed: u64) -> anyhow::Result<Child> {
     let binary = std::env::current_exe().context("can't find this binary to run it again")?;
+    let canary = args.canary.and_then(|canary| canary.to_possible_value());
     Command::new(binary)
         .args(["sim", "--json", "--seed", &seed.to_string()])
+        .args(canary.iter().flat_map(|canary| ["--canary", canary.get_name()]))
         .args(["--duration", &args.duration.to_string()])
         .args(["--agents", &args.agents.to_string()])
         .args(["--tick-ms", &args.tick_ms.to_string()])
