@@ -69,6 +69,12 @@ pub enum RunError {
     /// Its database.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// Replication has ended, most often because the disk failed. A new process finds out whether it works again.
+    #[error("replication has stopped: {reason}; the server ends, so that it is started again")]
+    Replication {
+        /// Why.
+        reason: String,
+    },
 }
 
 fn listen_hint(error: &std::io::Error) -> String {
@@ -86,7 +92,7 @@ fn listen_hint(error: &std::io::Error) -> String {
 /// Runs the server of `config.data_dir` until `shutdown` turns true.
 ///
 /// # Errors
-/// When it can't start; nothing was changed then.
+/// When it can't start (nothing was changed then), or when replication ends for good.
 pub async fn run(
     config: Config,
     env: Env,
@@ -129,11 +135,24 @@ pub async fn run(
         cara_env::spawn(dispatch::run(api.clone())),
         cara_env::spawn(bootstrap(api.clone())),
     ];
-    cara_transport::serve(&env, listener, tls, routes(&api), Limits::default(), shutdown).await;
+    let ended = tokio::select! {
+        biased;
+        () = cara_transport::serve(&env, listener, tls, routes(&api), Limits::default(), shutdown) => Ok(()),
+        reason = replication_end(&api) => Err(RunError::Replication { reason }),
+    };
     api.raft.shutdown().await;
     tasks.iter().for_each(cara_env::Task::abort);
     tracing::info!("server stopped");
-    Ok(())
+    ended
+}
+
+/// Returns the reason once replication has ended by itself; a server that only looks alive helps nobody.
+async fn replication_end(api: &SharedApi) -> String {
+    let mut status = api.raft.changed();
+    match status.wait_for(|status| status.stopped.is_some()).await {
+        Ok(status) => status.stopped.clone().unwrap_or_default(),
+        Err(_) => "its core is gone".to_owned(),
+    }
 }
 
 /// REST and gRPC on one port. Agents and servers prove themselves by certificate, people by token.
