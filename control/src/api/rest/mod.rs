@@ -129,15 +129,20 @@ async fn road(State(api): State<SharedApi>, mut request: Request, next: Next) ->
             return error.into_response();
         }
     }
+    let is_change = request.method() != Method::GET;
     let now = api.env.clock.wall_ms();
     match api.read_local(|state| auth::authorise(state, request.headers(), needed, now)) {
         Ok(actor) => {
             let asker = asker(actor, request.headers());
             request.extensions_mut().insert(asker);
         }
+        Err(error) if is_change => return confirmed(&api, error.into_response()).await,
         Err(error) => return error.into_response(),
     }
     let mut response = next.run(request).await;
+    if is_change && response.status().is_client_error() {
+        response = confirmed(&api, response).await;
+    }
     let applied = api.raft.with_state(|machine| machine.applied());
     let headers = response.headers_mut();
     headers.insert(REVISION, HeaderValue::from(applied));
@@ -148,6 +153,16 @@ async fn road(State(api): State<SharedApi>, mut request: Request, next: Next) ->
         headers.insert(CONSISTENCY, HeaderValue::from_static("stale"));
     }
     response
+}
+
+/// A refused change was refused on this server's state. A leader that was replaced and doesn't know it would refuse with
+/// what was true before (an app that it has not seen being created is "not found"), so leadership is confirmed first.
+/// What is carried out needs no such care: it went through the log.
+async fn confirmed(api: &SharedApi, refusal: Response) -> Response {
+    match api.barrier().await {
+        Ok(_) => refusal,
+        Err(error) => error.into_response(),
+    }
 }
 
 /// Answered from this server's own state, whoever leads.
