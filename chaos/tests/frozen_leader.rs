@@ -1,12 +1,16 @@
 //! A leader that is frozen for longer than an election is replaced; after the thaw it does no harm: no stale read from
 //! it, and no agent takes its commands. And while it was frozen, not one of its tasks was polled.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cara_chaos::checker::linear;
+use cara_chaos::rest::{Ask, Rest};
 use cara_chaos::run::Run;
 use cara_chaos::workload::Phase;
-use cara_chaos::world::Size;
+use cara_chaos::world::{Shared, Size, address};
+use cara_netsim::Boot;
+use http::{Method, StatusCode};
 
 cara_netsim::override_libc!();
 
@@ -60,4 +64,61 @@ fn a_frozen_leader_is_replaced_and_harmless_after_the_thaw() {
     for seed in [1, 2, 3] {
         freeze_and_thaw(seed);
     }
+}
+
+/// What the probe shall ask which server next, and what came of it.
+#[derive(Default)]
+struct Probe {
+    next: Mutex<Option<(String, Ask)>>,
+    told: Mutex<Option<Result<StatusCode, String>>>,
+}
+
+async fn probe(boot: Boot, shared: Arc<Shared>, probe: Arc<Probe>) -> Result<(), String> {
+    loop {
+        boot.env.clock.sleep(Duration::from_millis(5)).await;
+        let Some((server, ask)) = probe.next.lock().expect("no panic").take() else { continue };
+        let founded = shared.founded().ok_or("no cluster")?;
+        let rest = Rest::new(&boot.env, &founded.ca_fingerprint, &founded.token);
+        let told = rest.ask(&address(&server), &ask, Duration::from_secs(20)).await;
+        *probe.told.lock().expect("no panic") = Some(told.map(|told| told.status).map_err(|no| no.0));
+    }
+}
+
+fn ask(run: &mut Run, probe: &Probe, server: &str, ask: Ask) -> Result<StatusCode, String> {
+    *probe.next.lock().expect("no panic") = Some((server.to_owned(), ask));
+    let answered = |_: &mut Run| probe.told.lock().expect("no panic").is_some();
+    assert!(run.until(Duration::from_secs(30), answered).expect("the world runs"), "the probe did not come back");
+    probe.told.lock().expect("no panic").take().expect("just seen")
+}
+
+#[test]
+fn a_replaced_leader_that_does_not_know_it_refuses_no_change_on_its_old_state() {
+    let mut run = Run::new(4, &Size::default());
+    let shared_probe = Arc::new(Probe::default());
+    let (shared, inside) = (run.cluster.shared.clone(), shared_probe.clone());
+    run.cluster.world.client("probe", move |boot| probe(boot, shared.clone(), inside.clone()));
+    assert!(run.set_up().expect("the world runs"), "{:?}", run.violations);
+    let (old, old_term) = leader(&run);
+    run.cluster.world.freeze(&old);
+    for other in run.cluster.servers.clone().iter().filter(|other| **other != old) {
+        run.cluster.world.partition(&old, other);
+    }
+    assert!(run.until(Duration::from_secs(10), |run| leader(run).1 > old_term).expect("the world runs"));
+    let (new, _) = leader(&run);
+    let body = serde_json::json!({
+        "apiVersion": "caravanserai/v1", "kind": "App",
+        "metadata": { "name": "late" }, "spec": { "image": "busybox:1" },
+    });
+    let create = Ask { method: Method::POST, path: "/api/v1/apps".into(), key: None, body: Some(body) };
+    assert_eq!(ask(&mut run, &shared_probe, &new, create), Ok(StatusCode::CREATED));
+
+    // The old leader wakes up alone: nobody tells it that it was replaced, and it has never heard of the app.
+    run.cluster.world.thaw(&old);
+    let delete = Ask { method: Method::DELETE, path: "/api/v1/apps/late".into(), key: None, body: None };
+    let told = ask(&mut run, &shared_probe, &old, delete);
+    assert!(told.is_err() || told == Ok(StatusCode::SERVICE_UNAVAILABLE), "{old} answered {told:?}");
+    run.cluster.world.heal_network();
+    assert!(run.settle().expect("the world runs"), "{:?}", run.violations);
+    run.judge();
+    assert_eq!(run.violations, Vec::<String>::new());
 }
