@@ -115,7 +115,7 @@ impl From<ClientError> for Failure {
                 .next("look with `caractrl get` whether it happened, then repeat it if needed"),
             ClientError::Malformed(_) => Self::new(exit::OTHER, "malformed-answer", what)
                 .next("compare `caractrl version` with the servers' version; is the address a cara-server?"),
-            ClientError::Interrupted(_) => Self::new(exit::UNREACHABLE, "interrupted", what).next("run the command again"),
+            ClientError::Interrupted(_) | ClientError::Quiet(_) => Self::new(exit::UNREACHABLE, "interrupted", what).next("run the command again"),
         }
     }
 }

@@ -80,6 +80,26 @@ fn wrong_usage_is_2_and_help_is_0() {
 }
 
 #[test]
+fn a_server_is_removed_by_name_or_id_and_the_plan_is_told() {
+    let home = home();
+    let cluster = json!({ "clusterId": "c", "answeredBy": "s1", "leader": "s1", "term": 2, "votersAlive": 3, "voters": 3,
+        "canLose": 1, "servers": [
+            { "id": 2, "name": "s2", "address": "x:1", "role": "follower", "voter": true, "matched": 1, "lag": 0 },
+    ]});
+    let (address, requests) = serve(3, move |line| match line.starts_with("DELETE") {
+        true => (204, Value::Null),
+        false => (200, cluster.clone()),
+    });
+    let output = caractrl(home.path(), &["servers", "remove", "s2", "--yes", "--server", &address]);
+    assert_eq!((text(&output.stdout), output.status.code()), ("server/s2 removed\n".to_owned(), Some(0)));
+    assert!(text(&output.stderr).contains("2 voters remain and can lose 0"), "{}", text(&output.stderr));
+    let output = caractrl(home.path(), &["servers", "remove", "s3", "--server", &address]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("did you mean \"s2\"?"), "{}", text(&output.stderr));
+    assert_eq!(requests()[1], "DELETE /api/v1/servers/2 HTTP/1.1");
+}
+
+#[test]
 fn without_a_cluster_it_says_how_to_get_one() {
     let home = home();
     let output = caractrl(home.path(), &["nodes"]);

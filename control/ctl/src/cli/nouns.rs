@@ -116,7 +116,7 @@ pub enum ServersCommand {
     /// Remove a server from the cluster for good.
     Remove {
         /// Id or name.
-        server: String,
+        member: String,
         /// Do not ask.
         #[arg(long)]
         yes: bool,

@@ -75,6 +75,9 @@ pub enum ClientError {
     /// The answer is not what the API promises.
     #[error("the server's answer can't be understood: {0}")]
     Malformed(String),
+    /// A stream brought nothing for this long; its server may be frozen, or there was nothing to say.
+    #[error("the stream was silent for {} s", .0.as_secs())]
+    Quiet(Duration),
     /// A stream ended in the middle.
     #[error("the stream broke off: {0}")]
     Interrupted(String),

@@ -253,7 +253,8 @@ impl Client {
             }
             if !announced {
                 announced = true;
-                let reason = troubles.first().map(|(s, t)| format!("{s}: {t}")).unwrap_or_default();
+                let busy = troubles.iter().find(|(_, t)| matches!(t, Trouble::Busy(_)));
+                let reason = busy.or(troubles.first()).map(|(s, t)| format!("{s}: {t}")).unwrap_or_default();
                 (self.notice)(&format!("{reason}; trying for up to {} s", self.limit.as_secs()));
             }
             self.env.clock.sleep(pause).await;

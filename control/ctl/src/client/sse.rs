@@ -23,7 +23,8 @@ impl Watch {
     /// comes next is no longer kept: list again, then watch from there.
     ///
     /// # Errors
-    /// [`ClientError::Interrupted`] when the connection breaks, [`ClientError::Malformed`] when it is no watch stream.
+    /// [`ClientError::Interrupted`] or [`ClientError::Quiet`] when the connection breaks, [`ClientError::Malformed`]
+    /// when it is no watch stream.
     pub async fn next(&mut self) -> Result<Option<WatchEvent>, ClientError> {
         loop {
             if let Some((name, data)) = self.parser.take() {

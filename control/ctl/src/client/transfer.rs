@@ -19,7 +19,7 @@ use super::{Access, Address, ClientError, Trouble, is_retryable};
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// A server that can't be connected to within this is passed over.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
-/// A stream without a byte for this long is dead: servers send a comment every 15 s.
+/// A stream without a byte for this long is opened again: a frozen server looks like a quiet one.
 const STREAM_IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// A request that can be sent again.
@@ -104,12 +104,12 @@ impl Streaming {
     /// The next bytes; `None` at the proper end.
     ///
     /// # Errors
-    /// [`ClientError::Interrupted`] when the connection breaks or nothing comes for a minute.
+    /// [`ClientError::Interrupted`] when the connection breaks, [`ClientError::Quiet`] when nothing comes for a minute.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             let frame = cara_env::timeout(&*self.env.clock, STREAM_IDLE_MAX, self.body.frame()).await;
             match frame {
-                Err(_) => return Err(ClientError::Interrupted(format!("silent for {STREAM_IDLE_MAX:?}"))),
+                Err(_) => return Err(ClientError::Quiet(STREAM_IDLE_MAX)),
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) => return Err(ClientError::Interrupted(chain(&error))),
                 Ok(Some(Ok(frame))) => {
@@ -235,7 +235,7 @@ fn connect_trouble(error: &ConnectError) -> Trouble {
     }
 }
 
-/// An error with its causes in one line.
+/// An error with its causes in one line. A server that is killed closes without TLS's goodbye: that has a plain name.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -246,5 +246,5 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         }
         cause = error.source();
     }
-    text
+    if text.contains("close_notify") { "the server closed it".to_owned() } else { text }
 }

@@ -19,7 +19,7 @@ pub(super) async fn run(cx: &Context, command: Option<ServersCommand>) -> Outcom
     match command.unwrap_or(ServersCommand::List) {
         ServersCommand::List => list(cx, &client).await,
         ServersCommand::JoinToken { ttl } => join_token(cx, &client, ttl).await,
-        ServersCommand::Remove { server, yes } => remove(cx, &client, &server, yes).await,
+        ServersCommand::Remove { member, yes } => remove(cx, &client, &member, yes).await,
     }
 }
 

@@ -47,10 +47,9 @@ async fn follow(cx: &Context, client: &Client, kind: Kind, name: Option<&str>) -
                     }
                 }
                 Ok(None) => break,
-                Err(ClientError::Interrupted(why)) => {
-                    if !why.starts_with("silent") {
-                        cx.ui.note(&format!("note: the watch broke off ({why}); going on"));
-                    }
+                Err(ClientError::Quiet(_)) => break,
+                Err(ClientError::Interrupted(_)) => {
+                    cx.ui.note("note: the server that was watched through is gone; going on with another");
                     break;
                 }
                 Err(error) => return Err(error.into()),

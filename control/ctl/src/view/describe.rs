@@ -132,7 +132,7 @@ impl Page {
     /// Absent values are told as `<none>`, so that a section never looks cut off.
     fn inner(&mut self, label: &str, value: String) {
         let value = if value.trim().is_empty() { "<none>".to_owned() } else { clean(&value) };
-        self.text.push_str(&format!("  {:<12}{value}\n", format!("{label}:")));
+        self.text.push_str(&format!("  {:<14}{value}\n", format!("{label}:")));
     }
 
     fn list(&mut self, title: &str, items: &[Value], columns: &[(&'static str, &str)]) {
@@ -167,7 +167,7 @@ mod tests {
              Phase:        Running\n\
              Ready:        1/1\n\
              Image:        busybox:1\n\
-             Placement:\n  Node:       w1\n  Generation: 4\n  Chosen by:  the scheduler (least loaded eligible node)\n\
+             Placement:\n  Node:         w1\n  Generation:   4\n  Chosen by:    the scheduler (least loaded eligible node)\n\
              Not chosen:\n  NODE  REASON\n  w2    cordoned\n\
              Containers:\n  SERVICE  STATE    RESTARTS  EXIT  STARTED  ID\n  app      running  2         0     -        -\n"
         );
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_node_in_full_tells_what_is_absent() {
         let text = describe(Kind::Node, &crate::view::node::tests::sample(), 1_700_000_000_000);
-        assert!(text.contains("Session:\n  Server:     s2\n  Epoch:      3\n"), "{text}");
-        assert!(text.contains("  Kernel:     <none>\n"), "{text}");
+        assert!(text.contains("Session:\n  Server:       s2\n  Epoch:        3\n"), "{text}");
+        assert!(text.contains("  Kernel:       <none>\n"), "{text}");
     }
 }

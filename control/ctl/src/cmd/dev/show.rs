@@ -86,6 +86,7 @@ pub(super) async fn kill_leader(env: &Env, cluster: &mut Cluster, out: &Printer)
         out.line(&format!("not now: {}", view::summary(&before)));
         return Ok(());
     }
+    let running = containers(cluster).await?;
     let killed = before.leader;
     let started = env.clock.monotonic();
     let say = |text: &str| out.line(&format!("{:>6.2} s  {text}", (env.clock.monotonic() - started).as_secs_f64()));
@@ -96,12 +97,33 @@ pub(super) async fn kill_leader(env: &Env, cluster: &mut Cluster, out: &Printer)
     first_write(cluster).await?;
     say("a new write is acknowledged");
     cluster.until_sessions_on(&now.leader).await?;
-    say(&format!("agents {} are back; their containers never stopped", cluster.agents().join(" ")));
+    let after = containers(cluster).await?;
+    let same = running.iter().filter(|container| after.contains(container)).count();
+    let told = match running.len() {
+        0 => "nothing ran on them (try hello.yaml)".to_owned(),
+        all => format!("{same} of {all} running containers ran on without a restart"),
+    };
+    say(&format!("agents {} are back; {told}", cluster.agents().join(" ")));
     cluster.start(&killed)?;
     say(&format!("{killed} started again on its old data"));
     cluster.until_caught_up(&killed).await?;
     say(&format!("{killed} has caught up; {}", view::summary(&cluster.view().await?)));
     Ok(())
+}
+
+/// Each running container: whose it is, its id, and since when it runs.
+async fn containers(cluster: &Cluster) -> Result<Vec<[String; 3]>, DevError> {
+    let workloads: List<Value> = cluster.client()?.get(Kind::Workload.path()).await?;
+    let mut found = Vec::new();
+    for workload in &workloads.items {
+        for container in view::list(workload, "/status/containers") {
+            if view::text(container, "/state") == "running" {
+                let uid = view::text(workload, "/metadata/uid");
+                found.push([uid, view::text(container, "/id"), view::text(container, "/startedAt")]);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// A write that leaves nothing behind: a join token, made and revoked.
