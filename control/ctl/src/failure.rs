@@ -99,7 +99,8 @@ impl From<ClientError> for Failure {
         let what = error.to_string();
         match error {
             ClientError::Setup(_) => Self::new(exit::USAGE, "access", what).next(
-                "name the cluster with --server, --token and --ca-fingerprint, their CARA_ variables, or `caractrl ctx set`",
+                "name the cluster with --server, --token and --ca-fingerprint, their CARA_ variables, or `caractrl ctx \
+                 set`",
             ),
             ClientError::Problem(problem) => Self::from(*problem),
             ClientError::Unreachable { tried, .. } => {
@@ -108,14 +109,16 @@ impl From<ClientError> for Failure {
                 )
             }
             ClientError::Untrusted { tried } => Self::new(exit::AUTH, "untrusted", what).why(tried.join("\n")).next(
-                "compare --ca-fingerprint with the one that `cara-server init` printed; a different cluster may own the address",
+                "compare --ca-fingerprint with what `cara-server init` printed; another cluster may own the address",
             ),
             ClientError::Unknown { tried, .. } => Self::new(exit::TIMEOUT, "outcome-unknown", what)
                 .why(tried.join("\n"))
                 .next("look with `caractrl get` whether it happened, then repeat it if needed"),
             ClientError::Malformed(_) => Self::new(exit::OTHER, "malformed-answer", what)
                 .next("compare `caractrl version` with the servers' version; is the address a cara-server?"),
-            ClientError::Interrupted(_) | ClientError::Quiet(_) => Self::new(exit::UNREACHABLE, "interrupted", what).next("run the command again"),
+            ClientError::Interrupted(_) | ClientError::Quiet(_) => {
+                Self::new(exit::UNREACHABLE, "interrupted", what).next("run the command again")
+            }
         }
     }
 }

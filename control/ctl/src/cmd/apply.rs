@@ -89,7 +89,13 @@ mod tests {
 
     #[test]
     fn only_what_people_write_counts_as_a_change() {
-        let object = |image: &str, revision: u64| json!({ "metadata": { "uid": "u", "resourceVersion": revision }, "spec": { "image": image }, "status": { "phase": revision } });
+        let object = |image: &str, revision: u64| {
+            json!({
+                "metadata": { "uid": "u", "resourceVersion": revision },
+                "spec": { "image": image },
+                "status": { "phase": revision },
+            })
+        };
         assert!(same(&object("a", 1), &object("a", 2)));
         assert!(!same(&object("a", 1), &object("b", 2)));
     }

@@ -91,7 +91,7 @@ impl Context {
         if access.servers.is_empty() {
             return Err(Failure::new(exit::USAGE, "no-cluster", "which cluster? No server is known")
                 .why("neither --server nor CARA_SERVERS is given, and there is no current context")
-                .next("`caractrl dev` starts a cluster here; `caractrl ctx set NAME --server ... --token ... --ca-fingerprint ...` remembers one"));
+                .next("`caractrl dev` starts a cluster here; `caractrl ctx set NAME --server ... --token ...` remembers one"));
         }
         let ui = self.ui.clone();
         let client = Client::new(&self.env, &access)?
