@@ -42,6 +42,7 @@ test-rust: setup
 test-demo: setup
 	@$(CARGO) build -q --workspace --bins
 	@CARA_BIN=target/debug deploy/demo/demo.sh
+	@target/debug/caractrl dev --exit-after-ready
 
 lint: setup ## formatting and clippy, warnings are errors
 	@cargo fmt --all --check
