@@ -11,7 +11,7 @@ async fn a_token_is_shown_once_and_carries_all_a_machine_needs() {
     let minted = server.post("/api/v1/nodes/join-tokens", &json!({ "nodeName": "n1", "ttlSeconds": 5 })).await;
     assert_eq!(minted.status, 201, "{}", minted.body);
     let token: JoinToken = minted.json()["token"].as_str().unwrap().parse().unwrap();
-    assert_eq!(token.servers, [server.address.clone()]);
+    assert_eq!(token.servers, std::slice::from_ref(&server.address));
     assert_eq!(token.ca_fingerprint, server.founded.ca_fingerprint);
 
     let list = server.get("/api/v1/nodes/join-tokens").await;
