@@ -69,6 +69,13 @@ impl Config {
     }
 
     pub(crate) fn for_openraft(&self) -> Result<openraft::Config, OpenError> {
+        if self.election_max / 2 <= self.heartbeat || self.election_max <= self.election_min {
+            let (heartbeat, min, max) = (self.heartbeat, self.election_min, self.election_max);
+            return Err(OpenError::Config(format!(
+                "a heartbeat every {heartbeat:?} and elections after {min:?} to {max:?} of silence; the longest silence \
+                 must be over two heartbeats and over the shortest one"
+            )));
+        }
         let ms = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
         // openraft waits twice: its leader lease, which is its own `election_timeout_max`, and only then a timeout
         // between its min and max. Our two bounds are of the whole silence, so both parts are cut to fit.

@@ -83,6 +83,14 @@ impl Disk {
     }
 }
 
+/// The same outcome for one more who waits: errors can't be cloned, but their kind and words can.
+pub(crate) fn same(outcome: &io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+    }
+}
+
 /// Pairs in key order. It ends early on an error of the engine, which [`Pairs::finish`] then tells.
 pub(crate) struct Pairs<'a> {
     engine: &'a dyn Engine,

@@ -14,7 +14,7 @@ use openraft::{OptionalSend, entry::RaftEntry};
 use tokio::sync::mpsc;
 
 use crate::codec::{Unsealed, damaged, decode, encode, seal, unseal, unseal_or_fail};
-use crate::disk::Disk;
+use crate::disk::{Disk, same};
 use crate::meta;
 use crate::types::{Entry, LogId, TypeConfig, Vote};
 
@@ -48,15 +48,14 @@ pub(crate) async fn verify(disk: &Disk, applied: Option<u64>) -> io::Result<()> 
     let purged = meta::read_purged(disk)?.map(|id| id.index());
     let relied_on = meta::read_committed(disk)?.map(|id| id.index()).max(applied).max(purged);
     let last = disk.engine.last(Cf::Log)?.map(|(key, _)| index_of(&key)).transpose()?;
-    let mut expected = purged.map_or(0, |index| index + 1);
+    let first = purged.map_or(0, |index| index + 1);
     let mut torn = None;
     let mut pairs = disk.pairs(Cf::Log, &[], None);
-    for (key, value) in pairs.by_ref() {
+    for (expected, (key, value)) in (first..).zip(pairs.by_ref()) {
         let index = index_of(&key)?;
         if index != expected {
             return Err(damaged(format!("log entry {expected} is missing, the next one is {index}")));
         }
-        expected += 1;
         match unseal(&value) {
             Err(Unsealed::Torn) if Some(index) == last && Some(index) > relied_on => torn = Some(index),
             _ => drop(decode_entry(index, &value)?),
@@ -102,8 +101,7 @@ async fn flush_loop(disk: Arc<Disk>, mut waiting: mpsc::Receiver<IOFlushed<TypeC
     while waiting.recv_many(&mut batch, PENDING_MAX).await > 0 {
         let synced = disk.engine.sync().await;
         for callback in batch.drain(..) {
-            // An error is not cloneable; its kind and words are.
-            callback.io_completed(synced.as_ref().map(|()| ()).map_err(|e| io::Error::new(e.kind(), e.to_string())));
+            callback.io_completed(same(&synced));
         }
     }
 }

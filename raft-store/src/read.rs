@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use cara_env::{Elapsed, Env};
+use cara_env::Env;
 use openraft::ReadPolicy;
 use openraft::errors::{LinearizableReadError, RaftError};
 use tokio::sync::{mpsc, oneshot};
@@ -49,7 +49,7 @@ async fn rounds<SM: StateMachine>(
     let mut readers = Vec::new();
     while waiting.recv_many(&mut readers, WAITING_MAX).await > 0 {
         let answer = cara_env::timeout(&*env.clock, limit, round(&raft)).await;
-        let answer = answer.unwrap_or_else(|Elapsed| Err(ReadError::NoQuorum));
+        let answer = answer.unwrap_or(Err(ReadError::NoQuorum));
         for reader in readers.drain(..) {
             drop(reader.send(answer.clone())); // A reader that has gone away needs no answer.
         }

@@ -13,6 +13,7 @@ use cara_env::{Batch, Cf, Engine, KeyValue, Op};
 use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, DBRecoveryMode, ErrorKind, Options, ReadOptions, WriteBatch};
 use tokio::sync::oneshot;
 
+use crate::disk::same;
 use crate::{LowSpace, OpenError};
 
 /// Below this much free room nothing is written any more. RocksDB doesn't recover by itself from a device that is really
@@ -192,7 +193,7 @@ impl Queue {
             }
             for caller in callers {
                 // A caller that has gone away needs no answer.
-                drop(caller.send(result.as_ref().map(|()| ()).map_err(|e| io::Error::new(e.kind(), e.to_string()))));
+                drop(caller.send(same(&result)));
             }
         }
     }
