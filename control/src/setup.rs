@@ -62,6 +62,14 @@ pub enum SetupError {
         /// What was given.
         given: String,
     },
+    /// The address to listen on.
+    #[error("can't listen on {address} (nothing was spent); is another process there? choose another with --listen")]
+    Listen {
+        /// `host:port`.
+        address: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// No server of the token answered.
     #[error("no server of the token could be reached (nothing was spent): {tried}")]
     Unreachable {
@@ -164,9 +172,20 @@ pub async fn join(env: &Env, data_dir: &Path, place: &Place, token: &JoinToken) 
             made
         }
     };
+    // The cluster dials the advertised address before it spends the token, so somebody has to answer there. It also
+    // shows now, not at the first run, whether the port is free.
+    let listener = env
+        .net
+        .listen(&place.listen)
+        .await
+        .map_err(|source| SetupError::Listen { address: place.listen.clone(), source })?;
+    let answering = cara_env::spawn(async move { while listener.accept().await.is_ok() {} });
     let request =
         JoinRequest { token: token.secret.clone(), name: place.name.clone(), address: place.advertise.clone(), csr };
-    let answer = ask(env, token, request).await?;
+    let answer = ask(env, token, request).await;
+    answering.abort();
+    answering.await; // The port is free again once the task is gone.
+    let answer = answer?;
     ServerIdentity {
         server_id: answer.server_id,
         name: place.name.clone(),

@@ -1,11 +1,12 @@
 //! A machine's first contact: what it gets, and what costs a token.
 
+use cara_control::setup::{self, Place};
 use cara_proto::agent::agent_client::AgentClient;
 use cara_proto::agent::{EnrollRequest, EnrollResponse};
 use cara_transport::JoinToken;
 use serde_json::json;
 
-use crate::harness::{DEADLINE, Server};
+use crate::harness::{DEADLINE, Server, free_address};
 
 async fn enrol(server: &Server, request: EnrollRequest) -> Result<EnrollResponse, (String, String)> {
     let tls = cara_transport::pinned(&server.env, &server.founded.ca_fingerprint, true);
@@ -84,5 +85,26 @@ async fn a_node_that_was_described_before_keeps_its_labels() {
     let node = server.get("/api/v1/nodes/n1").await.json();
     assert_eq!(node["metadata"]["labels"], json!({ "site": "hall-b" }));
     assert_eq!(node["status"]["certificate"]["state"], "ok");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_nobody_can_dial_is_refused_and_the_token_stays_good() {
+    let server = Server::start().await;
+    let minted = server.post("/api/v1/servers/join-tokens", &json!({})).await.json();
+    let token: JoinToken = minted["token"].as_str().unwrap().parse().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let listen = free_address(&server.env).await;
+    // A port on which nobody listens.
+    let nowhere = free_address(&server.env).await;
+    let place = Place { name: "s2".into(), listen: listen.clone(), advertise: nowhere.clone() };
+    let error = setup::join(&server.env, folder.path(), &place, &token).await.unwrap_err().to_string();
+    assert!(error.contains(&nowhere) && error.contains("unspent"), "{error}");
+    let states = server.get("/api/v1/servers/join-tokens").await.json();
+    assert_eq!(states["items"][0]["state"], "unused");
+
+    let place = Place { name: "s2".into(), listen: listen.clone(), advertise: listen };
+    setup::join(&server.env, folder.path(), &place, &token).await.unwrap();
+    assert!(folder.path().join("server.json").exists());
     server.stop().await;
 }
