@@ -2,7 +2,8 @@
 //!
 //! It measures real servers: those of an existing cluster (`writes --server ...`), or three that it starts on this
 //! machine from the binaries beside it. There all share one machine's cores and disk with the load itself, so read those
-//! numbers as a lower bound. Measure release builds (`make bench`): development builds check all invariants after each entry.
+//! numbers as a lower bound. Measure release builds (`make bench`): development builds check all invariants after each
+//! entry.
 
 mod connection;
 mod failover;
