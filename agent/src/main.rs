@@ -33,7 +33,7 @@ Containers keep running when the agent ends.";
 #[command(version, after_help = EXAMPLES)]
 struct Args {
     /// Join token; needed once, as long as the data folder holds no identity
-    #[arg(long, env = "CARA_TOKEN", hide_env_values = true)]
+    #[arg(long, env = "CARA_JOIN_TOKEN", hide_env_values = true)]
     token: Option<String>,
     /// Holds the node's identity, key and ledger
     #[arg(long, env = "CARA_DATA_DIR", default_value = "/var/lib/cara-agent")]
@@ -92,7 +92,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
     let mut config = Config::new(&args.data_dir, name, advertise);
     config.backoff_max = std::time::Duration::from_secs(args.backoff_max.max(1));
     config.backoff_min = config.backoff_min.min(config.backoff_max);
-    // An enrolled node needs none, and CARA_TOKEN may be there for caractrl.
+    // An enrolled node needs none; one that is left in the environment must not stop it.
     if !args.data_dir.join("identity.json").exists() {
         config.token = args.token.as_deref().map(str::parse::<JoinToken>).transpose()?;
     }
