@@ -44,6 +44,19 @@ fn twenty_different_seeds_pass() {
 }
 
 #[test]
+fn seeds_that_once_failed_pass() {
+    let seeds = include_str!("../regressions/seeds.txt");
+    let lines = seeds.lines().filter_map(|line| line.split('#').next()).map(str::trim).filter(|line| !line.is_empty());
+    let mut ran = 0;
+    for line in lines {
+        let args: Vec<_> = std::iter::once("sim").chain(line.split_whitespace()).collect();
+        passes(&args);
+        ran += 1;
+    }
+    assert!(ran > 0, "the file has seeds");
+}
+
+#[test]
 fn a_wrong_range_of_seeds_is_refused_with_an_example() {
     let output = chaos(&["sim", "--seeds", "9..=1"]);
     assert!(!output.status.success());
