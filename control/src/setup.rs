@@ -104,7 +104,8 @@ pub fn init(env: &Env, data_dir: &Path, place: &Place) -> Result<Founded, SetupE
     let sealed = pki::seal(&*env.rng, &sealing_key, new_ca.key_pem.as_bytes());
     let ca = Ca::open(&cluster_id, &new_ca.certificate_pem, &sealed, &sealing_key)?;
     let (key_pem, csr) = pki::new_request()?;
-    let issued = ca.issue(env, &Role::Server(1), &csr, &hosts(place))?;
+    let issued =
+        ca.issue(env, &Role::Server(1), &csr, &hosts_of(&[&place.advertise, &place.listen, "localhost", "127.0.0.1"]))?;
     let token = format!("cara_{}", cara_env::hex(&*env.rng, 32));
     let command = Command::InitCluster(InitCluster {
         cluster_id: cluster_id.clone(),
@@ -289,16 +290,6 @@ pub(crate) fn hosts_of(addresses: &[&str]) -> Vec<String> {
         let host = address.rsplit_once(':').map_or(*address, |(host, _)| host).trim_matches(['[', ']']);
         if !host.is_empty() && host != "0.0.0.0" && host != "::" && !hosts.iter().any(|h| h == host) {
             hosts.push(host.to_owned());
-        }
-    }
-    hosts
-}
-
-fn hosts(place: &Place) -> Vec<String> {
-    let mut hosts = hosts_of(&[&place.advertise, &place.listen]);
-    for local in ["localhost", "127.0.0.1"] {
-        if !hosts.iter().any(|h| h == local) {
-            hosts.push(local.to_owned());
         }
     }
     hosts
