@@ -4,12 +4,13 @@
 //! (SIGSTOP) refuses all of them and keeps their wakers; its timers go on expiring and its connections stay open. At
 //! the thaw the wakers are woken in the order in which they came, once each. A slow CPU admits a few polls a tick.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use cara_env::{Host, Rng};
 
 use crate::SimRng;
+use crate::points::Points;
 
 /// What a host's tasks did since the last start of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,6 +26,8 @@ pub struct Counters {
 #[derive(Default)]
 struct State {
     frozen: bool,
+    /// A chaos point was reached: no poll until the next tick, in which the driver has had its turn.
+    held: bool,
     /// Polls admitted per tick; no limit when `None`.
     polls_per_tick: Option<u64>,
     polls_this_tick: u64,
@@ -34,13 +37,15 @@ struct State {
 
 /// The simulator's hold on one host.
 pub struct Gate {
+    host: String,
+    points: Arc<Points>,
     state: Mutex<State>,
     rng: SimRng,
 }
 
 impl Gate {
-    pub(crate) fn new(rng: SimRng) -> Self {
-        Self { state: Mutex::default(), rng }
+    pub(crate) fn new(host: &str, points: Arc<Points>, rng: SimRng) -> Self {
+        Self { host: host.to_owned(), points, state: Mutex::default(), rng }
     }
 
     /// Stops polling the host's tasks.
@@ -70,6 +75,7 @@ impl Gate {
         let wake = {
             let mut state = self.lock();
             state.polls_this_tick = 0;
+            state.held = false;
             !state.frozen && !state.waiting.is_empty()
         };
         if wake {
@@ -111,7 +117,7 @@ impl Host for Gate {
     fn admit(&self, waker: &Waker) -> bool {
         let mut state = self.lock();
         let tired = state.polls_per_tick.is_some_and(|limit| state.polls_this_tick >= limit);
-        if !state.frozen && !tired {
+        if !state.frozen && !state.held && !tired {
             state.polls_this_tick += 1;
             return true;
         }
@@ -134,6 +140,14 @@ impl Host for Gate {
     fn polled(&self) {
         self.lock().counters.polls += 1;
     }
+
+    fn reached(&self, point: &'static str, detail: &str) -> bool {
+        let held = self.points.reached(&self.host, point, detail);
+        if held {
+            self.lock().held = true;
+        }
+        held
+    }
 }
 
 impl std::fmt::Debug for Gate {
@@ -144,7 +158,6 @@ impl std::fmt::Debug for Gate {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::task::Wake;
 
@@ -159,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_task_that_asked_many_times_while_frozen_is_woken_once() {
-        let gate = Gate::new(SimRng::new(1, "gate"));
+        let gate = Gate::new("h", Arc::default(), SimRng::new(1, "gate"));
         let count = Arc::new(Count(AtomicU64::new(0)));
         let waker = Waker::from(count.clone());
         assert!(gate.admit(&waker));
@@ -175,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_slow_cpu_admits_its_share_and_goes_on_at_the_next_tick() {
-        let gate = Gate::new(SimRng::new(1, "gate"));
+        let gate = Gate::new("h", Arc::default(), SimRng::new(1, "gate"));
         let count = Arc::new(Count(AtomicU64::new(0)));
         let waker = Waker::from(count.clone());
         gate.slow(Some(2));
@@ -189,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_reset_forgets_the_freeze_and_its_wakers() {
-        let gate = Gate::new(SimRng::new(1, "gate"));
+        let gate = Gate::new("h", Arc::default(), SimRng::new(1, "gate"));
         let count = Arc::new(Count(AtomicU64::new(0)));
         let waker = Waker::from(count.clone());
         gate.freeze();

@@ -12,6 +12,7 @@ use crate::files::{FileStore, SimFiles};
 use crate::gate::Gate;
 use crate::link::Links;
 use crate::net::SimNet;
+use crate::points::Points;
 use crate::rng::SimRng;
 
 /// What a process gets when its machine starts it.
@@ -35,6 +36,7 @@ pub(crate) struct Ground {
     pub(crate) seed: u64,
     pub(crate) now: Now,
     pub(crate) links: Arc<Links>,
+    pub(crate) points: Arc<Points>,
     pub(crate) connections: Arc<AtomicU64>,
 }
 
@@ -60,7 +62,7 @@ impl Machine {
         let stream = |what: &str| SimRng::new(ground.seed, &format!("{what}/{name}"));
         Self {
             name: name.to_owned(),
-            gate: Arc::new(Gate::new(stream("libraries"))),
+            gate: Arc::new(Gate::new(name, ground.points.clone(), stream("libraries"))),
             disk: Arc::new(Disk::new(name, ground.now.clone(), stream("disk"))),
             files: Arc::default(),
             wall_offset_ms: Arc::default(),

@@ -1,6 +1,6 @@
 //! The world: machines, the network between them, time, and the faults that can happen to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +15,7 @@ use crate::gate::Gate;
 use crate::libc::{self, Active};
 use crate::link::Links;
 use crate::machine::{Boot, Exit, Ground, Machine};
+use crate::points::Reached;
 use crate::trace;
 
 /// Connections and segments that turmoil queues per socket. Less makes it panic under a frozen listener.
@@ -102,6 +103,7 @@ impl World {
             seed,
             now: Now::default(),
             links: Arc::new(Links::default()),
+            points: Arc::default(),
             connections: Arc::new(AtomicU64::new(1)),
         };
         Self {
@@ -195,6 +197,17 @@ impl World {
     /// All machines, sorted.
     pub fn names(&self) -> Vec<String> {
         self.machines.keys().cloned().collect()
+    }
+
+    /// From now on a machine that reaches one of these chaos points is held until the end of the step, so that a fault
+    /// can hit exactly there.
+    pub fn watch_points(&mut self, names: BTreeSet<String>) {
+        self.ground.points.watch(names);
+    }
+
+    /// The chaos points that were reached since the last call, in order.
+    pub fn take_points(&mut self) -> Vec<Reached> {
+        self.ground.points.take()
     }
 
     /// The gate of a machine.

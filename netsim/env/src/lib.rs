@@ -20,6 +20,8 @@ mod clock;
 mod engine;
 mod files;
 mod net;
+mod planted;
+mod point;
 mod rng;
 mod task;
 
@@ -29,6 +31,8 @@ pub use clock::{Clock, Elapsed, RealClock, timeout};
 pub use engine::{Batch, Cf, Engine, KeyValue, Op};
 pub use files::{Files, RealFiles};
 pub use net::{Io, IoStream, Listener, Net, RealNet};
+pub use planted::planted;
+pub use point::{mark, point};
 pub use rng::{RealRng, Rng, hex};
 pub use task::{Executor, Host, Task, blocking, current_host, on_host, spawn};
 

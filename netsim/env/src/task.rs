@@ -28,6 +28,10 @@ pub trait Host: Send + Sync + 'static {
 
     /// One poll of a task is about to happen.
     fn polled(&self);
+
+    /// A task of this host has reached a named chaos point. `true` when the gate is shut because of it, so that the task
+    /// shall give way.
+    fn reached(&self, point: &'static str, detail: &str) -> bool;
 }
 
 thread_local! {

@@ -1,0 +1,51 @@
+//! Chaos points that tasks have reached, and the names at which the driver wants hosts to be held.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::trace;
+
+/// A chaos point that a host has reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reached {
+    /// The machine.
+    pub host: String,
+    /// The point's name.
+    pub point: &'static str,
+    /// What the code says of it.
+    pub detail: String,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    watched: BTreeSet<String>,
+    reached: Vec<Reached>,
+}
+
+/// All points of a world.
+#[derive(Debug, Default)]
+pub(crate) struct Points(Mutex<State>);
+
+impl Points {
+    /// From now on a host that reaches one of these points is held until the driver has had its turn.
+    pub(crate) fn watch(&self, names: BTreeSet<String>) {
+        self.lock().watched = names;
+    }
+
+    /// A task has reached a point; tells whether its host shall be held.
+    pub(crate) fn reached(&self, host: &str, point: &'static str, detail: &str) -> bool {
+        trace::note(host, point, detail);
+        let mut state = self.lock();
+        state.reached.push(Reached { host: host.to_owned(), point, detail: detail.to_owned() });
+        state.watched.contains(point)
+    }
+
+    /// What was reached since the last call, in order.
+    pub(crate) fn take(&self) -> Vec<Reached> {
+        std::mem::take(&mut self.lock().reached)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
