@@ -41,6 +41,7 @@ pub(crate) async fn enrol(
 ) -> Result<Identity, EnrolError> {
     probe(env, config)?;
     let key = pending_key(env, config)?;
+    cara_env::point("enrol.key_saved", || format!("node={}", config.node_name)).await;
     let csr = CertificateParams::default()
         .serialize_request(&key)
         .map_err(|error| EnrolError::Key(error.to_string()))?
@@ -57,15 +58,19 @@ pub(crate) async fn enrol(
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max);
     loop {
         request.facts = Some(facts::gather(env, runtime).await);
+        cara_env::point("enrol.sent", || format!("node={}", config.node_name)).await;
         let (answer, election) = round(env, config, token, &request).await?;
         if let Some((server, answer)) = answer {
+            cara_env::point("enrol.answered", || format!("server={server}")).await;
             let identity =
                 accept(env, token, &key, answer).map_err(|problem| EnrolError::Answer { server, problem })?;
             let folder = |source| EnrolError::Folder { folder: config.data_dir.clone(), source };
             identity
                 .save(&*env.files, &config.identity_file())
                 .map_err(|error| folder(std::io::Error::other(error)))?;
+            cara_env::point("enrol.saved", || format!("node={}", config.node_name)).await;
             env.files.remove(&config.pending_key_file()).map_err(folder)?;
+            cara_env::point("enrol.done", || format!("node={}", config.node_name)).await;
             return Ok(identity);
         }
         let mut wait = backoff.next(&*env.rng);

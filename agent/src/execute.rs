@@ -20,6 +20,8 @@ pub(crate) struct Job {
     pub(crate) env: Env,
     pub(crate) runtime: Arc<dyn ContainerRuntime>,
     pub(crate) uid: String,
+    /// The placement that it works for; 0 when the workload has none here any more.
+    pub(crate) generation: u64,
     pub(crate) actions: Vec<Action>,
     pub(crate) stop_grace: Duration,
     /// Turns true when something else is wanted of the workload: a pull is given up, and nothing new is begun.
@@ -42,6 +44,7 @@ impl Job {
     pub(crate) async fn run(mut self) -> Outcome {
         let mut outcome = Outcome { uid: self.uid.clone(), failures: Vec::new(), started: Vec::new(), complete: true };
         let mut failed: BTreeSet<String> = BTreeSet::new();
+        cara_env::point("plan.begun", || format!("workload={} generation={}", self.uid, self.generation)).await;
         for action in std::mem::take(&mut self.actions) {
             if *self.cancel.borrow() {
                 outcome.complete = false;
@@ -52,6 +55,7 @@ impl Job {
             }
             match self.step(&action.step).await {
                 Some(Ok(())) => {
+                    self.point(&action.step).await;
                     tracing::debug!(uid = %self.uid, service = %action.service, step = ?action.step, "done");
                     if let Step::Start { again, .. } = action.step {
                         outcome.started.push((action.service, again));
@@ -72,7 +76,21 @@ impl Job {
                 }
             }
         }
+        cara_env::point("plan.executed", || format!("workload={} complete={}", self.uid, outcome.complete)).await;
         outcome
+    }
+
+    /// Tells the simulator of the steps after which a crash is of interest.
+    async fn point(&self, step: &Step) {
+        let (name, container) = match step {
+            Step::Create(container) => ("container.created", &container.name),
+            Step::Start { container, .. } => ("container.started", container),
+            Step::Stop(container) => ("container.stopped", container),
+            Step::Remove(container) => ("container.removed", container),
+            _ => return,
+        };
+        let detail = || format!("workload={} generation={} container={container}", self.uid, self.generation);
+        cara_env::point(name, detail).await;
     }
 
     /// One step; none when it was given up.

@@ -65,6 +65,7 @@ impl Keeper {
         verify_chain(&self.env, &renewed, &trusted.map_err(|_| "the known CA is not PEM")?)?;
         renewed.tls(&self.env).map_err(|error| error.to_string())?;
         renewed.save(&*self.env.files, &self.file).map_err(|error| error.to_string())?;
+        cara_env::mark("renew.saved", String::new);
         self.tls.replace(&renewed.for_tls()).map_err(|error| error.to_string())?;
         *identity = renewed;
         Ok(())

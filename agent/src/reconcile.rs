@@ -151,6 +151,7 @@ impl Reconciler {
         let job = Job {
             env: self.env.clone(),
             runtime: self.runtime.clone(),
+            generation: self.seen.get(&uid).map(|wanted| wanted.generation).unwrap_or_default(),
             uid: uid.clone(),
             actions,
             stop_grace: self.stop_grace,

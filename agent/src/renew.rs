@@ -66,13 +66,17 @@ async fn renew(env: &Env, keeper: &Keeper, channel: Channel, deadline: Duration)
     let key = KeyPair::from_pem(&keeper.identity().key_pem).map_err(|error| error.to_string())?;
     let csr = CertificateParams::default().serialize_request(&key).map_err(|error| error.to_string())?;
     let request = RenewRequest { csr: csr.der().to_vec() };
+    cara_env::point("renew.sent", String::new).await;
     let call = async { AgentClient::new(channel).renew(request).await };
     let answer = cara_env::timeout(&*env.clock, deadline, call)
         .await
         .map_err(|_| format!("no answer within {deadline:?}"))?
         .map_err(|status| status.message().to_owned())?
         .into_inner();
-    keeper.renew(answer.certificate_pem, answer.ca_pem)
+    cara_env::point("renew.answered", String::new).await;
+    keeper.renew(answer.certificate_pem, answer.ca_pem)?;
+    cara_env::point("renew.done", String::new).await;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -160,10 +160,10 @@ impl<'a> Session<'a> {
                     self.ground.keeper.remember_servers(&ack.servers);
                     self.set_interval(ack.interval_ms);
                     if let Some(desired) = self.unsaved.take() {
-                        self.desired(desired);
+                        self.desired(desired).await;
                     }
                 }
-                Some(Down::Desired(desired)) => self.desired(desired),
+                Some(Down::Desired(desired)) => self.desired(desired).await,
                 Some(Down::Logs(request)) => self.logs.answer(request),
                 Some(Down::Goodbye(goodbye)) => return parted(goodbye),
                 // A frame of a newer server, or a second welcome: nothing that we'd need.
@@ -179,16 +179,27 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn desired(&mut self, desired: Desired) {
+    async fn desired(&mut self, desired: Desired) {
         match self.ground.shared.offer(desired.clone()) {
-            Ok(()) => self.unsaved = None,
+            Ok(()) => {
+                self.unsaved = None;
+                cara_env::point("ledger.saved", || fence_text(&desired)).await;
+            }
             Err(error @ Refused::Write { .. }) => {
                 tracing::error!("{error}");
                 self.unsaved = Some(desired);
             }
-            Err(error) => tracing::warn!("refused: {error}"),
+            Err(error) => {
+                tracing::warn!("refused: {error}");
+                cara_env::point("ledger.refused", || fence_text(&desired)).await;
+            }
         }
     }
+}
+
+fn fence_text(desired: &Desired) -> String {
+    let fence = desired.fence.unwrap_or_default();
+    format!("incarnation={} term={} revision={}", fence.incarnation, fence.term, fence.revision)
 }
 
 async fn heartbeats(env: Env, mut interval: watch::Receiver<Duration>, outbox: mpsc::Sender<AgentFrame>) {
@@ -198,6 +209,7 @@ async fn heartbeats(env: Env, mut interval: watch::Receiver<Duration>, outbox: m
         if outbox.send(frame(Up::Heartbeat(Heartbeat { sequence }))).await.is_err() {
             return;
         }
+        cara_env::mark("heartbeat.sent", || format!("sequence={sequence}"));
         // A little early rather than late, and never in step with other nodes.
         let full = u64::try_from(interval.borrow_and_update().as_millis()).unwrap_or(u64::MAX);
         let wait = Duration::from_millis(full / 5 * 4 + env.rng.below(full / 5 + 1));

@@ -53,6 +53,7 @@ pub async fn run(api: SharedApi, leading: watch::Sender<u64>) {
                 continue;
             }
             tracing::info!(term = status.term, "leading");
+            cara_env::point("leader.proven", || format!("term={}", status.term)).await;
             leading.send_replace(status.term);
             let members = cara_env::spawn(membership::run(api.clone(), status.term));
             lead(&api, status.term).await;
@@ -125,11 +126,17 @@ async fn pass(api: &SharedApi, settings: &Settings, heard: &mut Heard) -> Option
         tracing::warn!("most nodes are silent and no majority answers: the fault is on this side");
         return None;
     }
+    if decision.suspects_itself {
+        cara_env::mark("brake.on", || format!("term={}", *api.leading.borrow()));
+    }
     let offline = |c: &Command| matches!(c, Command::TransitionNode(t) if t.to == Connection::Offline);
     if decision.suspects_itself && decision.commands.iter().any(offline) {
         heard.last_braked_ms = Some(now);
     }
-    let proposals = decision.commands.into_iter().map(|command| api.propose("leader", "", command));
+    let proposals = decision.commands.into_iter().map(|command| async move {
+        cara_env::point("reconcile.write", || format!("command={}", command.name())).await;
+        api.propose("leader", "", command).await
+    });
     for outcome in futures_util::future::join_all(proposals).await {
         match outcome {
             // A decision is made on a snapshot; what has passed since is refused, and the next pass sees why.

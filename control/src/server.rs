@@ -111,6 +111,7 @@ pub async fn run(
     let used = identity.fresh && engine.last(Cf::Meta).map_err(OpenError::Io)?.is_some();
     let raft_config = raft_config(&config, &identity, identity.fresh && !used);
     let raft = RaftStore::open(raft_config, env.clone(), engine, dial, machine).await?;
+    cara_env::point("server.opened", || format!("fresh={}", identity.fresh)).await;
     if identity.fresh {
         // From now on an empty database means a lost disk.
         identity.fresh = false;

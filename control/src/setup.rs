@@ -170,6 +170,7 @@ pub async fn join(env: &Env, data_dir: &Path, place: &Place, token: &JoinToken) 
             let made = pki::new_request()?;
             let io = |source| IdentityError::Io { path: key_file.clone(), source };
             env.files.write(&key_file, made.0.as_bytes(), 0o600).map_err(io)?;
+            cara_env::point("join.key_saved", String::new).await;
             made
         }
     };
@@ -183,7 +184,9 @@ pub async fn join(env: &Env, data_dir: &Path, place: &Place, token: &JoinToken) 
     let answering = cara_env::spawn(async move { while listener.accept().await.is_ok() {} });
     let request =
         JoinRequest { token: token.secret.clone(), name: place.name.clone(), address: place.advertise.clone(), csr };
+    cara_env::point("join.sent", || format!("server={}", place.name)).await;
     let answer = ask(env, token, request).await;
+    cara_env::point("join.answered", || format!("ok={}", answer.is_ok())).await;
     answering.abort();
     answering.await; // The port is free again once the task is gone.
     let answer = answer?;
@@ -201,6 +204,7 @@ pub async fn join(env: &Env, data_dir: &Path, place: &Place, token: &JoinToken) 
         bootstrap: None,
     }
     .save(env, data_dir)?;
+    cara_env::point("join.saved", || format!("server={}", place.name)).await;
     let io = |source| IdentityError::Io { path: key_file.clone(), source };
     Ok(env.files.remove(&key_file).map_err(io)?)
 }

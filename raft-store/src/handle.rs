@@ -21,7 +21,8 @@ use crate::snapshot::Snapshots;
 use crate::state::{Machine, Shared, applied_index};
 use crate::types::{Bytes, Raft, TypeConfig, position};
 use crate::{
-    ChangeError, Config, Dial, Leader, OpenError, Position, ProposeError, ReadError, StateMachine, Status, log, meta,
+    ChangeError, Config, Dial, Leader, OpenError, Position, ProposeError, ReadError, Role, StateMachine, Status, log,
+    meta,
 };
 
 /// The outcome of a command that is committed and applied.
@@ -207,6 +208,7 @@ fn watch_status<SM: StateMachine>(raft: &Raft<SM>, disk: Arc<Disk>) -> watch::Re
     let (tell, status) = watch::channel(Status::from_metrics(&metrics.borrow_watched(), disk.is_full()));
     drop(disk);
     drop(cara_env::spawn(async move {
+        let mut led = 0;
         loop {
             let ended = tokio::select! {
                 biased;
@@ -214,6 +216,12 @@ fn watch_status<SM: StateMachine>(raft: &Raft<SM>, disk: Arc<Disk>) -> watch::Re
                 _ = full.changed() => false,
             };
             let status = Status::from_metrics(&metrics.borrow_watched(), *full.borrow_and_update());
+            let leads = if status.role == Role::Leader { status.term } else { 0 };
+            match (std::mem::replace(&mut led, leads), leads) {
+                (before, now) if before == now => {}
+                (term, 0) => cara_env::point("raft.deposed", || format!("term={term}")).await,
+                (_, term) => cara_env::point("raft.elected", || format!("term={term}")).await,
+            }
             tell.send_replace(status);
             if ended {
                 return;

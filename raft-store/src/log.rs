@@ -227,6 +227,8 @@ impl RaftLogStorage<TypeConfig> for Log {
                 meta::put_purged(&mut batch, &log_id);
                 batch
             })
-            .await
+            .await?;
+        cara_env::point("raft.purged", || format!("index={}", log_id.index())).await;
+        Ok(())
     }
 }

@@ -91,7 +91,10 @@ pub(crate) async fn save_vote(disk: &Disk, vote: &Vote) -> io::Result<()> {
         batch
     })
     .await?;
-    disk.engine.sync().await
+    cara_env::point("raft.vote_written", || format!("term={}", vote.leader_id.term)).await;
+    disk.engine.sync().await?;
+    cara_env::point("raft.vote_saved", || format!("term={}", vote.leader_id.term)).await;
+    Ok(())
 }
 
 pub(crate) fn read_committed(disk: &Disk) -> io::Result<Option<LogId>> {

@@ -87,6 +87,7 @@ impl<SM: StateMachine> RaftRpc for RaftService<SM> {
             return Err(Status::aborted(format!("{} of {count} chunks have arrived", snapshot.chunks)));
         }
         tracing::info!(chunks = count, "received a snapshot, installing it");
+        cara_env::point("raft.snapshot_received", || format!("chunks={count}")).await;
         let installed = self.raft.install_full_snapshot(vote, Snapshot { meta, snapshot }).await;
         self.snapshots.received();
         answer(installed)

@@ -70,6 +70,19 @@ fn read_applied(disk: &Disk) -> io::Result<Applied> {
     stored.map_or(Ok(Applied::default()), |bytes| decode(&bytes, "the applied position"))
 }
 
+/// The position of a snapshot; 0 for an empty one.
+fn index_of(meta: &SnapshotMeta) -> u64 {
+    meta.last_log_id.as_ref().map_or(0, LogId::index)
+}
+
+/// The index and the members of an entry that changes them.
+fn membership_of(entry: &Entry) -> Option<(u64, &openraft::Membership<u64, openraft::BasicNode>)> {
+    match &entry.payload {
+        EntryPayload::Membership(membership) => Some((entry.log_id.index(), membership)),
+        EntryPayload::Blank | EntryPayload::Normal(_) => None,
+    }
+}
+
 fn data_key(key: &[u8]) -> Vec<u8> {
     [DATA, key].concat()
 }
@@ -168,6 +181,7 @@ impl<SM: StateMachine> Machine<SM> {
         // The log may be purged up to here next, and that must never become durable first. It can't: one write-ahead
         // log. The sync only bounds how much a restart has to apply again.
         self.disk.engine.sync().await?;
+        cara_env::point("raft.snapshot_built", || format!("index={}", index_of(&meta))).await;
         Ok(Snapshot { meta, snapshot: data })
     }
 }
@@ -190,6 +204,10 @@ impl<SM: StateMachine> RaftStateMachine<TypeConfig> for Machine<SM> {
             let (entries, responders): (Vec<_>, Vec<_>) = chunk.into_iter().unzip();
             let (batch, replies) = self.apply_in_memory(&entries);
             self.disk.write(|| batch.clone()).await?;
+            for (at, membership) in entries.iter().filter_map(membership_of) {
+                let voters = || membership.voter_ids().map(|id| id.to_string()).collect::<Vec<_>>().join(",");
+                cara_env::point("raft.membership_changed", || format!("index={at} voters={}", voters())).await;
+            }
             for (responder, reply) in responders.into_iter().zip(replies) {
                 if let Some(responder) = responder {
                     responder.send(reply);
@@ -231,7 +249,9 @@ impl<SM: StateMachine> RaftStateMachine<TypeConfig> for Machine<SM> {
                 batch
             })
             .await?;
+        cara_env::point("raft.snapshot_written", || format!("index={}", index_of(meta))).await;
         self.disk.engine.sync().await?;
+        cara_env::point("raft.snapshot_installed", || format!("index={}", index_of(meta))).await;
         self.applied = applied;
         let at_snapshot = meta.last_log_id.as_ref().map(position);
         self.shared

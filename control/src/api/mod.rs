@@ -9,6 +9,7 @@
 pub mod auth;
 pub mod forward;
 pub mod grpc;
+mod points;
 pub mod rest;
 
 use std::sync::Arc;
@@ -78,8 +79,9 @@ impl Api {
         let proposed = cara_env::timeout(&*self.env.clock, limit, proposing).await;
         let proposed = proposed.map_err(|_| ApiError::Unconfirmed)??;
         self.metrics.proposed(self.env.clock.monotonic() - started);
-        let reply = codec::decode_outcome(&proposed.reply).map_err(|error| ApiError::Internal(error.to_string()))?;
-        Ok(reply?)
+        let reply = codec::decode_outcome(&proposed.reply).map_err(|error| ApiError::Internal(error.to_string()))??;
+        points::committed(self, &entry.command, &reply).await;
+        Ok(reply)
     }
 
     /// Confirms with a majority that this server leads, and waits until it has applied all that was acknowledged

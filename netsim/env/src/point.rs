@@ -1,9 +1,62 @@
 //! Named chaos points: places in the code that the simulator wants to hear of, and at which it may stop the host.
 //!
-//! A point has a name of the field's words (`raft.elected`, `enrol.spent`, `session.opened`) and a detail (a term, a
-//! node's name). Fault schedules are written against these names, so they are an interface: a renamed point is a changed
-//! scenario file. Without the feature `chaos` both functions are empty and their arguments are never computed; no
-//! production build has that feature, because only the simulator asks for it.
+//! A point has a name of the field's words (`raft.elected`, `enrol.saved`, `session.opened`) and a detail: words of the
+//! form `key=value`. Fault schedules are written against these names, so they are an interface: a renamed point is a
+//! changed scenario file. Without the feature `chaos` both functions are empty and their arguments are never computed;
+//! no production build has that feature, because only the simulator asks for it.
+//!
+//! All points, by the host that reaches them, with the keys of their detail. A `*` marks those at which a host can't be
+//! held.
+//!
+//! On any server:
+//! - `raft.elected` (term): it leads a new term, and nobody in this process knows it yet
+//! - `raft.deposed` (term): it leads that term no more
+//! - `raft.vote_written` (term): a vote is written, and not synced
+//! - `raft.vote_saved` (term): it is synced, and not told
+//! - `raft.membership_changed` (index, voters): an entry that changes the members is applied here
+//! - `raft.snapshot_built` (index): a snapshot of the own state is complete and synced
+//! - `raft.snapshot_received` (chunks): all of a leader's snapshot is here, nothing is installed
+//! - `raft.snapshot_written` (index): it is in force on disk, and not synced
+//! - `raft.snapshot_installed` (index): it is synced, readers still see the state before
+//! - `raft.purged` (index): the log is removed up to here
+//! - `server.opened` (fresh): the database is open, `server.json` is not yet marked as used
+//! - `join.key_saved`: a new server's key is on disk
+//! - `join.sent` (server): its request is about to leave
+//! - `join.answered` (ok): the answer is here, or there was none
+//! - `join.saved` (server): `server.json` is on disk
+//!
+//! On the leader:
+//! - `leader.proven` (term): a majority agrees that it leads; it begins to act as leader
+//! - `reconcile.write` (command): the reconciler is about to propose a command
+//! - `brake.on` * (term): it suspects itself, because most nodes are silent
+//! - `heartbeat.received` * (node, epoch): a heartbeat has re-armed the node's timer
+//! - `session.opened` (node, term, revision): a session's epoch is committed, the agent is not welcomed yet
+//! - `session.closed` (node, epoch, reason): a session's stream has ended, for whatever reason
+//! - `node.offline`, `node.online` (node, term, revision): the edge that silence or heartbeats asked for is committed
+//! - `node.left` (node, term, revision): the agent said goodbye, and that is committed
+//! - `enrol.signed` (node), `join.signed` (server): a certificate is signed, nothing is recorded
+//! - `token.minted` (token, term, revision): a join token is committed, and not shown to anybody
+//! - `token.spent` (by, term, revision): machine and token are committed, the machine hasn't heard of it
+//! - `cert.renewed` (node, term, revision): a node's next certificate is committed, and not sent
+//! - `workload.applied` (workload, term, revision): committed, and not answered
+//! - `workload.deleted`, `workload.placed`, `workload.revoked` (uid, term, revision): the same
+//!
+//! On an agent:
+//! - `enrol.key_saved` (node): the key is on disk
+//! - `enrol.sent` (node): a round of requests is about to leave
+//! - `enrol.answered` (server): the answer is here, nothing is written
+//! - `enrol.saved` (node): the identity is on disk, and the pending key is still there
+//! - `enrol.done` (node): the pending key is removed
+//! - `renew.sent`, `renew.answered`: the same steps of a renewal
+//! - `renew.saved` *: the renewed identity is on disk, and not in use
+//! - `renew.done`: it is in use for new connections
+//! - `heartbeat.sent` * (sequence): a heartbeat is in the outbox
+//! - `ledger.saved` (incarnation, term, revision): a desired set is on disk, nothing of it is done
+//! - `ledger.refused` (incarnation, term, revision): a desired set was older than the last one, or not saved
+//! - `plan.begun` (workload, generation): a workload's actions begin
+//! - `plan.executed` (workload, complete): they are done, or given up
+//! - `container.created`, `container.started`, `container.stopped`, `container.removed` (workload, generation,
+//!   container): the engine has said so
 
 /// Tells the simulator that this place was reached. For code that can't wait.
 #[cfg(feature = "chaos")]

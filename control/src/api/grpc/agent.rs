@@ -44,6 +44,7 @@ impl AgentService {
             self.check_token(&hash, &issued.key_hash)?;
             return Ok(EnrollResponse { servers: api.server_addresses(), ..EnrollResponse::default() });
         }
+        cara_env::point("enrol.signed", || format!("node={}", request.node_name)).await;
         let command = EnrollNode {
             token_hash: hash,
             node,

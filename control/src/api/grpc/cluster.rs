@@ -60,6 +60,7 @@ impl ClusterService {
         let issued = ca
             .issue(&api.env, &Role::Server(id), &request.csr, &hosts)
             .map_err(|error| ApiError::invalid(crate::error::chain(&error)))?;
+        cara_env::point("join.signed", || format!("server={}", request.name)).await;
         let command = PutServer {
             server: Server {
                 id: ServerId(id),

@@ -95,6 +95,10 @@ impl Session {
         let reason = self.talk(frames, orders, desired).await;
         let Self { api, node, epoch, .. } = self;
         api.sessions.close(&node, epoch);
+        cara_env::point("session.closed", || {
+            format!("node={} epoch={epoch} reason={}", api.node_name(&node), reason.replace(' ', "_"))
+        })
+        .await;
         tracing::info!(%node, epoch, reason, "agent session ended");
         // A connection that merely broke says nothing about the node: it comes back, or its silence is judged, with the
         // brake that a mass of broken connections needs.
@@ -151,6 +155,9 @@ impl Session {
         match frame {
             Some(From::Heartbeat(Heartbeat { sequence })) => {
                 self.api.sessions.heard(&self.node, self.epoch, self.api.mono_ms());
+                cara_env::mark("heartbeat.received", || {
+                    format!("node={} epoch={}", self.api.node_name(&self.node), self.epoch)
+                });
                 self.api.metrics.heard();
                 let now = self.api.server_addresses();
                 let servers = if now == *told { Vec::new() } else { now.clone() };

@@ -1,0 +1,61 @@
+//! Chaos points of what was committed: one place for all of them, because every command takes the same road.
+//!
+//! Reached on the proposing leader, after the command was applied there and before anybody is told.
+
+use cara_core::command::TransitionNode;
+use cara_core::model::Connection;
+use cara_core::{Command, NodeId, Reply};
+use cara_env::point;
+
+use super::Api;
+
+/// Tells the simulator what was committed, if it changed anything.
+pub async fn committed(api: &Api, command: &Command, reply: &Reply) {
+    if !reply.changed {
+        return;
+    }
+    let at = reply.revision.0;
+    let node = |id: &NodeId| format!("node={} {}", api.node_name(id), api.term_and(at));
+    match command {
+        Command::TransitionNode(TransitionNode { node: id, to: Connection::Offline, .. }) => {
+            point("node.offline", || node(id)).await;
+        }
+        Command::TransitionNode(TransitionNode { node: id, .. }) => point("node.online", || node(id)).await,
+        Command::OpenSession(opened) => point("session.opened", || node(&opened.node)).await,
+        Command::CloseSession(closed) => point("node.left", || node(&closed.node)).await,
+        Command::RenewCertificate(renewed) => point("cert.renewed", || node(&renewed.node)).await,
+        Command::EnrollNode(enrolled) => {
+            point("token.spent", || format!("by={} {}", enrolled.name, api.term_and(at))).await;
+        }
+        Command::PutServer(put) if put.token_hash.is_some() => {
+            point("token.spent", || format!("by={} {}", put.server.name, api.term_and(at))).await;
+        }
+        Command::MintJoinToken(minted) => {
+            point("token.minted", || format!("token={} {}", minted.id, api.term_and(at))).await;
+        }
+        Command::ApplyWorkload(applied) => {
+            point("workload.applied", || format!("workload={} {}", applied.name, api.term_and(at))).await;
+        }
+        Command::DeleteWorkload(deleted) => {
+            point("workload.deleted", || format!("uid={} {}", deleted.uid, api.term_and(at))).await;
+        }
+        Command::PlaceWorkload(placed) => {
+            point("workload.placed", || format!("uid={} {}", placed.uid, api.term_and(at))).await;
+        }
+        Command::RevokePlacement(revoked) => {
+            point("workload.revoked", || format!("uid={} {}", revoked.uid, api.term_and(at))).await;
+        }
+        _ => {}
+    }
+}
+
+impl Api {
+    /// A node's name, or its id once it is gone.
+    pub(crate) fn node_name(&self, id: &NodeId) -> String {
+        self.read_local(|state| state.node(id).map_or_else(|| id.to_string(), |node| node.name.clone()))
+    }
+
+    fn term_and(&self, revision: u64) -> String {
+        format!("term={} revision={revision}", *self.leading.borrow())
+    }
+}
