@@ -97,8 +97,10 @@ fn pending_key(env: &Env, config: &Config) -> Result<KeyPair, EnrolError> {
         Ok(pem) => KeyPair::from_pem(&String::from_utf8_lossy(&pem)).map_err(key_error),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(key_error)?;
-            save_key(env, &file, &key)
-                .map_err(|source| EnrolError::Folder { folder: config.data_dir.clone(), source })?;
+            if !cara_env::planted("enrol-key-forgotten") {
+                save_key(env, &file, &key)
+                    .map_err(|source| EnrolError::Folder { folder: config.data_dir.clone(), source })?;
+            }
             Ok(key)
         }
         Err(error) => Err(EnrolError::Key(format!("{}: {error}", file.display()))),

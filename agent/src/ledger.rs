@@ -130,9 +130,11 @@ impl Ledger {
             return Ok(false);
         }
         let record = accept(&self.record, desired)?;
-        self.files
-            .write(&self.file, &encode(&record), 0o600)
-            .map_err(|source| Refused::Write { file: self.file.clone(), source })?;
+        if !cara_env::planted("ledger-not-persisted") {
+            self.files
+                .write(&self.file, &encode(&record), 0o600)
+                .map_err(|source| Refused::Write { file: self.file.clone(), source })?;
+        }
         self.record = record;
         Ok(true)
     }
@@ -148,7 +150,7 @@ impl std::fmt::Debug for Ledger {
 fn accept(last: &Record, desired: Desired) -> Result<Record, Refused> {
     let offered = desired.fence.ok_or(Refused::NoFence)?;
     let fence = last.desired.as_ref().and_then(|d| d.fence).unwrap_or_default();
-    if key(&offered) < key(&fence) {
+    if key(&offered) < key(&fence) && !cara_env::planted("fence-not-checked-on-agent") {
         return Err(Refused::Stale { offered: text(&offered), last: text(&fence) });
     }
     let mut generations =

@@ -79,6 +79,7 @@ impl Node {
         use cara_env::Clock;
         for (uid, actions) in plan.actions {
             let job = Job {
+                generation: 0,
                 env: env(self.clock.clone()),
                 runtime: Arc::new(self.runtime.clone()),
                 uid: uid.clone(),

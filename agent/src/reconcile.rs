@@ -89,6 +89,7 @@ impl Reconciler {
         self.notice_changes(assignments);
         let listing = match self.list().await {
             Ok(listing) => listing,
+            Err(_) if cara_env::planted("unknown-listing-taken-as-empty") => Listing::default(),
             Err(error) => {
                 if !self.engine_away {
                     tracing::error!("{error}; containers are left as they are, heartbeats go on");

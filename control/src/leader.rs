@@ -61,7 +61,9 @@ pub async fn run(api: SharedApi, leading: watch::Sender<u64>) {
             members.abort();
             let leader = api.leader_elsewhere();
             tracing::info!(term = status.term, ?leader, "not leading any more");
-            api.sessions.end_all("not_leader", "this server leads no more", leader.as_deref());
+            if !cara_env::planted("deposed-leader-keeps-sessions") {
+                api.sessions.end_all("not_leader", "this server leads no more", leader.as_deref());
+            }
         }
     };
     tokio::select! {
@@ -84,7 +86,8 @@ async fn lead(api: &SharedApi, term: u64) {
         heartbeat_timeout_ms: u64::try_from(api.config.agent_timeout().as_millis()).unwrap_or(u64::MAX),
         ..Settings::default()
     };
-    let mut heard = Heard { leader_since_ms: api.mono_ms(), ..Heard::default() };
+    let since_ms = if cara_env::planted("fresh-window-missing-after-election") { 0 } else { api.mono_ms() };
+    let mut heard = Heard { leader_since_ms: since_ms, ..Heard::default() };
     let mut checkpoint_at = api.env.clock.monotonic() + CHECKPOINT;
     let mut raft = api.raft.changed();
     let mut state = api.changed.clone();
@@ -132,6 +135,9 @@ async fn pass(api: &SharedApi, settings: &Settings, heard: &mut Heard) -> Option
     let offline = |c: &Command| matches!(c, Command::TransitionNode(t) if t.to == Connection::Offline);
     if decision.suspects_itself && decision.commands.iter().any(offline) {
         heard.last_braked_ms = Some(now);
+    }
+    if cara_env::planted("offline-edge-without-sequence") && decision.commands.iter().any(offline) {
+        api.env.clock.sleep(Duration::from_secs(2)).await; // A node that flaps shall not fill the log.
     }
     let proposals = decision.commands.into_iter().map(|command| async move {
         cara_env::point("reconcile.write", || format!("command={}", command.name())).await;

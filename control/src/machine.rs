@@ -32,6 +32,9 @@ pub struct Machine {
     compacted: u64,
     applied: u64,
     changed: watch::Sender<u64>,
+    /// Only the planted bug `apply-reads-a-clock` has one.
+    #[cfg(feature = "museum")]
+    pub(crate) clock: Option<Arc<dyn cara_env::Clock>>,
 }
 
 /// The watcher asked for events that are not kept any more: it has to list again.
@@ -45,7 +48,15 @@ impl Machine {
     /// An empty one, and a receiver that sees the revision of the last event.
     pub fn new() -> (Self, watch::Receiver<u64>) {
         let (changed, receiver) = watch::channel(0);
-        let machine = Self { state: State::default(), events: VecDeque::new(), compacted: 0, applied: 0, changed };
+        let machine = Self {
+            state: State::default(),
+            events: VecDeque::new(),
+            compacted: 0,
+            applied: 0,
+            changed,
+            #[cfg(feature = "museum")]
+            clock: None,
+        };
         (machine, receiver)
     }
 
@@ -64,7 +75,7 @@ impl Machine {
     /// # Errors
     /// When events after `revision` have been dropped already.
     pub fn events_after(&self, revision: u64, limit: usize) -> Result<Vec<Arc<Logged>>, Compacted> {
-        if revision < self.compacted {
+        if revision < self.compacted && !cara_env::planted("watch-drops-on-compaction") {
             return Err(Compacted { oldest: self.compacted });
         }
         let start = self.events.partition_point(|e| e.revision <= revision);
@@ -73,6 +84,16 @@ impl Machine {
         let last = found.last().map_or(revision, |e| e.revision);
         found.extend(self.events.iter().skip(start + found.len()).take_while(|e| e.revision == last).cloned());
         Ok(found)
+    }
+
+    #[cfg(feature = "museum")]
+    fn planted_time(&self, mut entry: cara_core::Entry) -> cara_core::Entry {
+        if cara_env::planted("apply-reads-a-clock")
+            && let Some(clock) = &self.clock
+        {
+            entry.at_ms = clock.wall_ms();
+        }
+        entry
     }
 
     fn remember(&mut self, revision: u64, at_ms: u64, events: Vec<Event>) {
@@ -100,6 +121,8 @@ impl StateMachine for Machine {
         // newer commands out of the log until all servers know them, so this is an old binary over a new log.
         let entry = codec::decode_entry(command)
             .unwrap_or_else(|error| panic!("log index {}: {error}; start a newer cara-server here", at.index));
+        #[cfg(feature = "museum")]
+        let entry = self.planted_time(entry);
         let applied = self.state.apply_entry(at.index, entry);
         debug_assert_eq!(invariant::check(&self.state), Vec::new(), "after index {}", at.index);
         let at_ms = self.state.at_ms();
@@ -110,10 +133,13 @@ impl StateMachine for Machine {
     fn load(&mut self, pairs: &mut dyn Iterator<Item = (Vec<u8>, Vec<u8>)>) -> Result<(), Damaged> {
         self.state = State::load(pairs).map_err(|error| Damaged(error.to_string()))?;
         // Whatever happened up to here was not seen as events: watchers must list again.
-        self.events.clear();
-        self.compacted = self.state.revision().0;
-        self.applied = self.applied.max(self.compacted);
-        self.changed.send_replace(self.compacted);
+        let loaded = self.state.revision().0;
+        if !cara_env::planted("watch-blind-after-snapshot") {
+            self.events.clear();
+            self.compacted = loaded;
+        }
+        self.applied = self.applied.max(loaded);
+        self.changed.send_replace(loaded);
         Ok(())
     }
 }

@@ -105,7 +105,12 @@ pub async fn run(
     let address = config.listen.clone().unwrap_or_else(|| identity.listen.clone());
     let listener =
         env.net.listen(&address).await.map_err(|source| RunError::Listen { address: address.clone(), source })?;
-    let (machine, changed) = Machine::new();
+    #[cfg_attr(not(feature = "museum"), expect(unused_mut, reason = "only a planted bug changes it"))]
+    let (mut machine, changed) = Machine::new();
+    #[cfg(feature = "museum")]
+    {
+        machine.clock = Some(env.clock.clone());
+    }
     let dial = Arc::new(PeerDial { env: env.clone(), tls: tls.clone() });
     // A crash between the two lines below leaves a database under a fresh identity; that one is its own.
     let used = identity.fresh && engine.last(Cf::Meta).map_err(OpenError::Io)?.is_some();
@@ -187,6 +192,7 @@ fn raft_config(config: &Config, identity: &ServerIdentity, expect_empty: bool) -
         election_min: config.election_timeout,
         election_max: config.election_timeout * 7 / 5,
         snapshot_after: config.snapshot_after,
+        keep_logs: config.snapshot_after / 2,
         expect_empty,
         low_space: config.low_space.clone(),
         ..raft_store::Config::new(identity.server_id, identity.cluster_id.clone())

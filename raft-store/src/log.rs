@@ -89,6 +89,10 @@ impl Log {
         Self { disk, flush }
     }
 
+    fn has(&self, index: u64) -> bool {
+        self.disk.engine.get(Cf::Log, &key(index)).is_ok_and(|found| found.is_some())
+    }
+
     fn last_in_log(&self) -> io::Result<Option<LogId>> {
         let Some((key, value)) = self.disk.engine.last(Cf::Log)? else { return Ok(None) };
         Ok(Some(decode_entry(index_of(&key)?, &value)?.log_id))
@@ -99,6 +103,9 @@ impl Log {
 async fn flush_loop(disk: Arc<Disk>, mut waiting: mpsc::Receiver<IOFlushed<TypeConfig>>) {
     let mut batch = Vec::new();
     while waiting.recv_many(&mut batch, PENDING_MAX).await > 0 {
+        if cara_env::planted("ack-before-sync") {
+            batch.drain(..).for_each(|callback| callback.io_completed(Ok(())));
+        }
         let synced = disk.engine.sync().await;
         for callback in batch.drain(..) {
             callback.io_completed(same(&synced));
@@ -199,6 +206,9 @@ impl RaftLogStorage<TypeConfig> for Log {
             .write(|| {
                 let mut batch = Batch::new();
                 for entry in &entries {
+                    if cara_env::planted("log-tail-not-truncated") && self.has(entry.index()) {
+                        continue; // It is here already.
+                    }
                     batch.put(Cf::Log, key(entry.index()), encode_entry(entry));
                 }
                 batch
@@ -209,6 +219,9 @@ impl RaftLogStorage<TypeConfig> for Log {
     }
 
     async fn truncate_after(&mut self, last_log_id: Option<LogId>) -> Result<(), io::Error> {
+        if cara_env::planted("log-tail-not-truncated") {
+            return Ok(()); // The leader's entries come over it.
+        }
         let from = last_log_id.map_or(0, |id| id.index() + 1);
         self.disk
             .write(|| {
@@ -220,10 +233,11 @@ impl RaftLogStorage<TypeConfig> for Log {
     }
 
     async fn purge(&mut self, log_id: LogId) -> Result<(), io::Error> {
+        let end = log_id.index() + if cara_env::planted("purged-too-early") { 2 } else { 1 };
         self.disk
             .write(|| {
                 let mut batch = Batch::new();
-                batch.delete_range(Cf::Log, key(0), key(log_id.index() + 1));
+                batch.delete_range(Cf::Log, key(0), key(end));
                 meta::put_purged(&mut batch, &log_id);
                 batch
             })

@@ -57,7 +57,8 @@ async fn rounds<SM: StateMachine>(
 }
 
 async fn round<SM: StateMachine>(raft: &Raft<SM>) -> Answer {
-    let linearizer = raft.get_read_linearizer(ReadPolicy::ReadIndex).await.map_err(|error| match error {
+    let policy = if cara_env::planted("lease-read") { ReadPolicy::LeaseRead } else { ReadPolicy::ReadIndex };
+    let linearizer = raft.get_read_linearizer(policy).await.map_err(|error| match error {
         RaftError::APIError(LinearizableReadError::ForwardToLeader(forward)) => {
             ReadError::NotLeader { leader: leader_of(forward) }
         }

@@ -166,6 +166,9 @@ impl<SM: StateMachine> Machine<SM> {
             let Some((last, _)) = page.last() else { break };
             from = [last, &[0][..]].concat(); // The smallest key behind it.
             for (key, value) in page {
+                if cara_env::planted("snapshot-without-dedupe-table") && key.starts_with(b"dreply/") {
+                    continue; // Replies are no state that anyone can list.
+                }
                 writer.add_pair((key[DATA.len()..].to_vec(), value)).await?;
             }
         }
@@ -203,6 +206,11 @@ impl<SM: StateMachine> RaftStateMachine<TypeConfig> for Machine<SM> {
             let chunk: Vec<EntryResponder<TypeConfig>> = chunk.into_iter().collect::<Result<_, _>>()?;
             let (entries, responders): (Vec<_>, Vec<_>) = chunk.into_iter().unzip();
             let (batch, replies) = self.apply_in_memory(&entries);
+            if cara_env::planted("applied-not-atomic-with-state") {
+                let mut first = Batch::new();
+                first.put(Cf::State, POSITION, encode(&self.applied));
+                self.disk.write(|| first.clone()).await?;
+            }
             self.disk.write(|| batch.clone()).await?;
             for (at, membership) in entries.iter().filter_map(membership_of) {
                 let voters = || membership.voter_ids().map(|id| id.to_string()).collect::<Vec<_>>().join(",");
@@ -240,7 +248,9 @@ impl<SM: StateMachine> RaftStateMachine<TypeConfig> for Machine<SM> {
         self.disk
             .write(|| {
                 let mut batch = Batch::new();
-                batch.delete_range(Cf::State, DATA, DATA_END);
+                if !cara_env::planted("snapshot-over-old-state") {
+                    batch.delete_range(Cf::State, DATA, DATA_END);
+                }
                 for (key, value) in &all {
                     batch.put(Cf::State, data_key(key), value.clone());
                 }

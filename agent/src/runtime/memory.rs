@@ -4,14 +4,19 @@
 //! Deterministic: no task, no thread, no randomness; time is the given clock's. The engine outlives the agent as long as
 //! the caller keeps it, like a real one; [`MemoryHandle`] is the world's hand in it: faults, and what ran when.
 
+mod faults;
 mod handle;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use cara_env::Clock;
+use faults::Call;
+pub use faults::{Failing, Faults};
 pub use handle::{MemoryHandle, Running, Start};
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -33,8 +38,10 @@ struct Shared {
     state: Mutex<State>,
     /// Something changed; the agent may want to look.
     changed: Notify,
-    /// Calls wait as long as this is true.
-    hanging: watch::Sender<bool>,
+    /// What is wrong with the engine.
+    faults: watch::Sender<Faults>,
+    /// The clock of the records; the engine's own when none was given.
+    recorder: Mutex<Option<Arc<dyn Clock>>>,
     info: EngineInfo,
 }
 
@@ -50,7 +57,8 @@ impl MemoryRuntime {
             clock,
             state: Mutex::new(State::default()),
             changed: Notify::new(),
-            hanging: watch::Sender::new(false),
+            faults: watch::Sender::new(Faults::default()),
+            recorder: Mutex::default(),
             info: EngineInfo { engine: "memory".into(), cpus, memory_bytes },
         };
         Self { shared: Arc::new(shared) }
@@ -61,26 +69,40 @@ impl MemoryRuntime {
         MemoryHandle::new(self.shared.clone())
     }
 
-    /// Waits while the engine hangs, then works on its state.
-    async fn call<T>(&self, work: impl FnOnce(&mut State, Now) -> T) -> T {
-        let mut hanging = self.shared.hanging.subscribe();
+    /// Waits while the engine hangs, fails if it must, then works on its state.
+    async fn call<T>(&self, call: Call<'_>, work: impl FnOnce(&mut State, Now) -> T) -> Result<T, RuntimeError> {
+        let mut faults = self.shared.faults.subscribe();
         // The sender lives in `shared`, so waiting can't fail.
-        drop(hanging.wait_for(|hanging| !hanging).await);
-        work(&mut self.shared.lock(), self.shared.now())
+        drop(faults.wait_for(|faults| !faults.holds(call)).await);
+        let delay = faults.borrow().delay(call);
+        if !delay.is_zero() {
+            tokio::select! {
+                biased;
+                // Lifted while we waited.
+                _ = faults.wait_for(|faults| faults.delay(call) < delay) => {}
+                () = self.shared.clock.sleep(delay) => {}
+            }
+            drop(faults.wait_for(|faults| !faults.holds(call)).await);
+        }
+        if let Some(error) = faults.borrow().error(call) {
+            return Err(error);
+        }
+        Ok(work(&mut self.shared.lock(), self.shared.now()))
     }
 
     /// As [`Self::call`], and tells the agent that something changed.
-    async fn change<T>(&self, work: impl FnOnce(&mut State, Now) -> T) -> T {
-        let done = self.call(work).await;
+    async fn change<T>(&self, call: Call<'_>, work: impl FnOnce(&mut State, Now) -> T) -> Result<T, RuntimeError> {
+        let done = self.call(call, work).await?;
         self.shared.changed.notify_one();
-        done
+        Ok(done)
     }
 }
 
-/// Both clocks at one moment.
+/// All clocks at one moment.
 #[derive(Debug, Clone, Copy)]
 struct Now {
-    monotonic: Duration,
+    /// For the records of what ran.
+    recorded: Duration,
     wall_ms: u64,
 }
 
@@ -90,7 +112,19 @@ impl Shared {
     }
 
     fn now(&self) -> Now {
-        Now { monotonic: self.clock.monotonic(), wall_ms: self.clock.wall_ms() }
+        let recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let recorded = recorder.as_ref().unwrap_or(&self.clock).monotonic();
+        Now { recorded, wall_ms: self.clock.wall_ms() }
+    }
+
+    /// Asks the faults, which may count what they are asked for.
+    fn ask<T>(&self, ask: impl FnOnce(&mut Faults) -> Option<T>) -> Option<T> {
+        let mut answer = None;
+        self.faults.send_if_modified(|faults| {
+            answer = ask(faults);
+            false // Who waits, waits for nothing that counts.
+        });
+        answer
     }
 }
 
@@ -103,55 +137,56 @@ impl std::fmt::Debug for MemoryRuntime {
 #[async_trait::async_trait]
 impl ContainerRuntime for MemoryRuntime {
     async fn info(&self) -> Result<EngineInfo, RuntimeError> {
-        Ok(self.call(|_, _| self.shared.info.clone()).await)
+        self.call(Call::Other, |_, _| self.shared.info.clone()).await
     }
 
     async fn list(&self, filter: &Labels) -> Result<Listing, RuntimeError> {
-        Ok(self.call(|state, _| state.list(filter)).await)
+        self.call(Call::List, |state, _| state.list(filter)).await
     }
 
     async fn ensure_image(&self, image: &str) -> Result<(), RuntimeError> {
-        let present = self.call(|_, _| !image.starts_with(MISSING_PREFIX)).await;
+        self.call(Call::Image(image), |_, _| ()).await?;
         let cause = format!("the memory runtime has no image whose name begins with {MISSING_PREFIX}");
-        if present { Ok(()) } else { Err(RuntimeError::ImageMissing { image: image.to_owned(), cause }) }
+        let missing = image.starts_with(MISSING_PREFIX);
+        if missing { Err(RuntimeError::ImageMissing { image: image.to_owned(), cause }) } else { Ok(()) }
     }
 
     async fn ensure_network(&self, network: &Object) -> Result<(), RuntimeError> {
-        self.change(|state, _| state.ensure_network(network)).await
+        self.change(Call::Other, |state, _| state.ensure_network(network)).await?
     }
 
     async fn remove_network(&self, name: &str) -> Result<(), RuntimeError> {
-        self.change(|state, _| state.remove_network(name)).await
+        self.change(Call::Other, |state, _| state.remove_network(name)).await?
     }
 
     async fn ensure_volume(&self, volume: &Object) -> Result<(), RuntimeError> {
-        self.change(|state, _| state.ensure_volume(volume)).await
+        self.change(Call::Volume("create", &volume.name), |state, _| state.ensure_volume(volume)).await?
     }
 
     async fn remove_volume(&self, name: &str) -> Result<(), RuntimeError> {
-        self.change(|state, _| state.remove_volume(name)).await
+        self.change(Call::Volume("remove", name), |state, _| state.remove_volume(name)).await?
     }
 
     async fn create(&self, container: &ContainerSpec) -> Result<(), RuntimeError> {
-        self.change(|state, now| state.create(container, now)).await
+        let failure = |name: &str| self.shared.ask(|faults| faults.take_create(name));
+        self.change(Call::Other, |state, now| state.create(container, now, failure)).await?
     }
 
     async fn start(&self, container: &str) -> Result<(), RuntimeError> {
-        self.change(|state, now| state.start(container, now)).await
+        let failure = |name: &str| self.shared.ask(|faults| faults.take_start(name));
+        self.change(Call::Start, |state, now| state.start(container, now, failure)).await?
     }
 
     async fn stop(&self, container: &str, _grace: Duration) -> Result<(), RuntimeError> {
-        self.change(|state, now| state.end(container, 143, now)).await;
-        Ok(())
+        self.change(Call::Other, |state, now| state.end(container, 143, now)).await
     }
 
     async fn remove(&self, container: &str) -> Result<(), RuntimeError> {
-        self.change(|state, now| state.remove(container, now)).await;
-        Ok(())
+        self.change(Call::Other, |state, now| state.remove(container, now)).await
     }
 
     async fn logs(&self, container: &str, options: LogOptions, sink: mpsc::Sender<Bytes>) -> Result<(), RuntimeError> {
-        let lines = self.call(|state, _| state.logs(container, options)).await?;
+        let lines = self.call(Call::Other, |state, _| state.logs(container, options)).await??;
         for line in lines {
             if sink.send(line.into()).await.is_err() {
                 return Ok(());

@@ -52,6 +52,7 @@ invariants! {
     GenerationRises "A workload's highest generation never falls, and a new grant has a higher one.";
     EpochRises "A node's highest epoch never falls.";
     DeletionStands "A workload that is being deleted stays so until it is gone.";
+    CordonHolds "No workload is newly given to a node that was cordoned all the while.";
     TokenUseStands "Who spent a join token never changes.";
     CertificateRises "A node's certificate generation never falls, and another certificate has a higher one.";
 }
@@ -102,6 +103,15 @@ pub fn check_step(before: &State, after: &State) -> Vec<Violation> {
         let rises = rises && old.last_generation <= new.last_generation;
         found.expect(rises, InvariantId::GenerationRises, || format!("workload {}", old.name));
         found.expect(new.deleting || !old.deleting, InvariantId::DeletionStands, || format!("workload {}", old.name));
+    }
+    for new in after.workloads() {
+        let Some(node) = new.placement.as_ref().map(|placement| &placement.node) else { continue };
+        let was_there =
+            before.workload(&new.uid).and_then(|old| old.placement.as_ref()).is_some_and(|p| p.node == *node);
+        // The same revision: nothing happened to the node in between, an uncordon neither.
+        let closed = |state: &State| state.node(node).filter(|n| !n.schedulable).map(|n| n.revision);
+        let cordoned = closed(before).is_some() && closed(before) == closed(after);
+        found.expect(was_there || !cordoned, InvariantId::CordonHolds, || format!("workload {}", new.name));
     }
     for old in before.nodes() {
         let Some(new) = after.node(&old.id) else { continue };

@@ -7,6 +7,7 @@
 //!
 //! `Invariant:` no clock, no randomness, no file, no network, no task: facts in, values out, the same on every server.
 
+mod planted;
 mod wire;
 
 pub mod id;

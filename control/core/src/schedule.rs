@@ -4,6 +4,7 @@
 use crate::id::NodeId;
 use crate::limits;
 use crate::model::{Connection, Node, Protocol, Rejection, Workload, WorkloadKind};
+use crate::planted::planted;
 use crate::rejected::Rejected;
 use crate::state::State;
 use std::collections::BTreeSet;
@@ -74,7 +75,7 @@ pub fn unfit<'a>(state: &'a State, node: &'a Node, workload: &'a Workload) -> Op
         Connection::Offline => return Some(Unfit::Offline),
         Connection::Online => {}
     }
-    if !node.schedulable {
+    if !node.schedulable && !planted("cordon-ignored-by-scheduler") {
         return Some(Unfit::Cordoned);
     }
     if !node.accepts(workload.kind) {

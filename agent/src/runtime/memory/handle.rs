@@ -1,11 +1,13 @@
 //! The world's hand in a memory engine: make it fail, hang or lose containers, and read what ran when.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::{MemoryRuntime, Shared};
+use cara_env::Clock;
+
+use super::{Failing, Faults, MemoryRuntime, Shared};
 use crate::labels::{self, Labels};
-use crate::runtime::{ContainerInfo, ContainerSpec, Object, RuntimeError};
+use crate::runtime::{ContainerInfo, ContainerSpec, Listing, Object, RuntimeError};
 
 /// Controls one engine. A clone controls the same.
 #[derive(Clone)]
@@ -39,16 +41,26 @@ pub struct Start {
     pub service: String,
     /// Generation of the placement.
     pub generation: u64,
-    /// Engine's monotonic clock.
+    /// All its labels.
+    pub labels: Labels,
+    /// When its process began to live, by the clock of the records ([`MemoryHandle::record_by`]).
     pub started_at: Duration,
-    /// Engine's monotonic clock; none while it runs.
+    /// When its process was gone, by the same clock; none while it runs.
     pub ended_at: Option<Duration>,
 }
 
 impl Start {
     pub(super) fn of(info: &ContainerInfo, started_at: Duration) -> Self {
         let (uid, service, generation) = identity(&info.labels);
-        Self { container: info.id.clone(), uid, service, generation, started_at, ended_at: None }
+        Self {
+            container: info.id.clone(),
+            uid,
+            service,
+            generation,
+            labels: info.labels.clone(),
+            started_at,
+            ended_at: None,
+        }
     }
 }
 
@@ -68,19 +80,51 @@ impl MemoryHandle {
         running.collect()
     }
 
-    /// Every start so far, oldest first; the last 10 000.
+    /// Every start so far, oldest first, each with the whole interval in which its process lived; the last 10 000.
     pub fn starts(&self) -> Vec<Start> {
         self.shared.lock().starts.iter().cloned().collect()
     }
 
+    /// Starts that [`MemoryHandle::starts`] does not tell any more, since there were too many. A checker that sees
+    /// more than 0 here can't say that everything was well.
+    pub fn forgotten(&self) -> u64 {
+        self.shared.lock().forgotten
+    }
+
+    /// All containers, networks and volumes that exist now, whoever owns them. No fault reaches this.
+    pub fn listing(&self) -> Listing {
+        self.shared.lock().list(&Labels::new())
+    }
+
+    /// From now on starts and ends are recorded by this clock instead of the engine's own, so that the records of
+    /// engines on different machines can be compared.
+    pub fn record_by(&self, clock: Arc<dyn Clock>) {
+        *self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner) = Some(clock);
+    }
+
+    /// What is wrong with the engine now.
+    pub fn faults(&self) -> Faults {
+        self.shared.faults.borrow().clone()
+    }
+
+    /// Changes what is wrong with the engine.
+    pub fn fault(&self, change: impl FnOnce(&mut Faults)) {
+        self.shared.faults.send_modify(change);
+    }
+
+    /// Lifts every fault; calls that wait go on. What has failed or ended stays so.
+    pub fn clear(&self) {
+        self.shared.faults.send_replace(Faults::default());
+    }
+
     /// The next start fails with this message.
     pub fn fail_next_start(&self, message: &str) {
-        self.shared.lock().fail_next_start = Some(message.to_owned());
+        self.fault(|faults| faults.fail_starts = Failing::next(1, message));
     }
 
     /// While true, every call waits, as with an engine that accepts and never answers.
     pub fn hang(&self, hang: bool) {
-        self.shared.hanging.send_replace(hang);
+        self.fault(|faults| faults.hang = hang);
     }
 
     /// The container (by id or name) ends with this code.
@@ -92,8 +136,13 @@ impl MemoryHandle {
 
     /// Every container ends, as when the machine loses power. Volumes stay.
     pub fn exit_all(&self) {
+        self.exit_all_with(255);
+    }
+
+    /// Every container ends with this code.
+    pub fn exit_all_with(&self, code: i64) {
         for running in self.running() {
-            self.exit(&running.container, 255);
+            self.exit(&running.container, code);
         }
     }
 

@@ -19,8 +19,8 @@ pub(super) struct State {
     networks: BTreeMap<String, Labels>,
     volumes: BTreeMap<String, Labels>,
     pub(super) starts: VecDeque<Start>,
-    /// The message of the failure of the next start.
-    pub(super) fail_next_start: Option<String>,
+    /// Starts that were dropped from `starts`.
+    pub(super) forgotten: u64,
     /// For ids that never repeat.
     made: u64,
 }
@@ -81,7 +81,13 @@ impl State {
         }
     }
 
-    pub(super) fn create(&mut self, spec: &ContainerSpec, now: Now) -> Result<(), RuntimeError> {
+    /// `failure` is asked only if a container would really be made.
+    pub(super) fn create(
+        &mut self,
+        spec: &ContainerSpec,
+        now: Now,
+        failure: impl FnOnce(&str) -> Option<RuntimeError>,
+    ) -> Result<(), RuntimeError> {
         if let Some(existing) = self.containers.get(&spec.name) {
             let same = existing.info.labels == spec.labels;
             return if same { Ok(()) } else { Err(not_ours("container", &spec.name)) };
@@ -99,6 +105,9 @@ impl State {
                 return Err(missing(format!("volume: {volume}")));
             }
         }
+        if let Some(failure) = failure(&spec.name) {
+            return Err(failure);
+        }
         self.made += 1;
         let info = ContainerInfo {
             id: format!("mem{:012x}", self.made),
@@ -114,20 +123,23 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn start(&mut self, key: &str, now: Now) -> Result<(), RuntimeError> {
-        let failure = self.fail_next_start.take();
+    /// `failure` is asked only if a container would really start.
+    pub(super) fn start(
+        &mut self,
+        key: &str,
+        now: Now,
+        failure: impl FnOnce(&str) -> Option<RuntimeError>,
+    ) -> Result<(), RuntimeError> {
         let taken = self.taken_port(key);
         let Some(container) = find(&mut self.containers, key) else {
             let cause = "no such container".to_owned();
             return Err(RuntimeError::Failed { operation: "start", subject: key.to_owned(), cause });
         };
         if container.info.state.is_alive() {
-            self.fail_next_start = failure;
             return Ok(());
         }
-        if let Some(cause) = failure {
-            let subject = container.info.name.clone();
-            return Err(RuntimeError::Failed { operation: "start", subject, cause });
+        if let Some(failure) = failure(&container.info.name) {
+            return Err(failure);
         }
         if let Some(cause) = taken {
             return Err(RuntimeError::PortTaken { container: container.info.name.clone(), cause });
@@ -136,9 +148,10 @@ impl State {
         container.info.exit_code = None;
         container.info.started_at_ms = now.wall_ms;
         container.write(now, "started".into());
-        let start = Start::of(&container.info, now.monotonic);
+        let start = Start::of(&container.info, now.recorded);
         if self.starts.len() >= STARTS_MAX {
             self.starts.pop_front();
+            self.forgotten += 1;
         }
         self.starts.push_back(start);
         Ok(())
@@ -170,7 +183,7 @@ impl State {
         container.write(now, format!("exited with code {code}"));
         let id = container.info.id.clone();
         if let Some(start) = self.starts.iter_mut().rev().find(|s| s.container == id) {
-            start.ended_at = Some(now.monotonic);
+            start.ended_at = Some(now.recorded);
         }
     }
 

@@ -4,6 +4,7 @@ use crate::entry::Context;
 use crate::id::{Epoch, Generation, NodeId, Revision, TokenId, is_well_formed};
 use crate::limits;
 use crate::model::{Certificate, Facts, Node, Server, TokenPurpose, Workload};
+use crate::planted::planted;
 use crate::rejected::{Problem, Rejected};
 use crate::state::State;
 
@@ -127,7 +128,7 @@ pub(crate) fn check_join_token(
 ) -> Result<TokenId, Rejected> {
     let token = state.join_token_by_hash(hash).ok_or(Rejected::TokenUnknown {})?;
     let id = token.id.to_string();
-    if token.used.is_some() {
+    if token.used.is_some() && !planted("token-spent-twice") {
         return Err(Rejected::TokenSpent { token: id });
     }
     if cx.at_ms >= token.expires_at_ms {

@@ -7,6 +7,7 @@ use crate::id::{Generation, NodeId};
 use crate::limits;
 use crate::model::{Certificate, Connection, Facts, Node, TokenPurpose, TokenUse};
 use crate::name;
+use crate::planted::planted;
 use crate::rejected::Rejected;
 use crate::state::State;
 
@@ -43,6 +44,11 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: EnrollNode) -> Result<
         Some(_) | None => TokenPurpose::Node,
     };
     let token = super::check_join_token(state, cx, &cmd.token_hash, purpose, &cmd.name)?;
+    let used =
+        TokenUse { at_ms: cx.at_ms, node: cmd.node.clone(), key_hash: cmd.certificate.key_hash.clone(), server: 0 };
+    if planted("token-spent-before-validation") {
+        state.edit_join_token(cx, &token, |t| t.used = Some(used.clone()));
+    }
     name::check_node("name", &cmd.name)?;
     super::check_text("address", &cmd.address, 0)?;
     super::check_certificate("certificate", &cmd.certificate)?;
@@ -59,8 +65,6 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: EnrollNode) -> Result<
         None => check_new(state, &cmd.node)?,
     }
     let mut events = vec![Event::JoinTokenSpent { token: token.clone() }];
-    let used =
-        TokenUse { at_ms: cx.at_ms, node: cmd.node.clone(), key_hash: cmd.certificate.key_hash.clone(), server: 0 };
     if known.is_none() {
         events.push(Event::NodeAdded { node: cmd.node.clone(), name: cmd.name.clone() });
         state.put_node(cx, new_node(cx, cmd.node.clone(), cmd.name.clone()));

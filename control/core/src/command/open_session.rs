@@ -2,8 +2,9 @@
 
 use crate::entry::Context;
 use crate::event::Event;
-use crate::id::{NodeId, ServerId};
+use crate::id::{Epoch, NodeId, ServerId};
 use crate::model::{Connection, Facts, Session};
+use crate::planted::planted;
 use crate::rejected::Rejected;
 use crate::state::State;
 
@@ -41,7 +42,10 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: OpenSession) -> Result
         return Err(Rejected::UnknownServer { server: cmd.server.to_string() });
     }
     super::check_text("address", &cmd.address, 0)?;
-    let epoch = node.last_epoch.next();
+    let mut epoch = node.last_epoch.next();
+    if planted("epoch-restarts") {
+        epoch = node.session.as_ref().map_or(Epoch(1), |session| session.epoch.next());
+    }
     let from = node.connection;
     state.edit_node(cx, &cmd.node, |node| {
         node.session =

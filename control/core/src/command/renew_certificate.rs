@@ -5,6 +5,7 @@ use crate::entry::Context;
 use crate::event::Event;
 use crate::id::NodeId;
 use crate::model::{Certificate, Previous};
+use crate::planted::planted;
 use crate::rejected::Rejected;
 use crate::state::State;
 
@@ -44,7 +45,9 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: RenewCertificate) -> R
     super::check_certificate("certificate", &cmd.certificate)?;
     super::check_fingerprint_free(state, &cmd.certificate.fingerprint, Some(&cmd.node), None)?;
     // Whoever presents the one before never used the current one: that one is replaced, the one before keeps its end.
-    let previous = if current.fingerprint == cmd.presented {
+    let previous = if planted("renewal-revokes-old-at-once") {
+        None
+    } else if current.fingerprint == cmd.presented {
         Some(Previous { fingerprint: current.fingerprint.clone(), valid_until_ms: current.not_after_ms })
     } else {
         current.previous.clone()

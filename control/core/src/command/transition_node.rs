@@ -4,6 +4,7 @@ use crate::entry::Context;
 use crate::event::Event;
 use crate::id::{Epoch, NodeId};
 use crate::model::Connection;
+use crate::planted::planted;
 use crate::rejected::Rejected;
 use crate::state::State;
 
@@ -27,7 +28,9 @@ pub struct TransitionNode {
 pub(crate) fn apply(state: &mut State, cx: &Context, cmd: TransitionNode) -> Result<Vec<Event>, Rejected> {
     super::check_message("reason", &cmd.reason)?;
     let node = state.node(&cmd.node).ok_or_else(|| Rejected::UnknownNode { node: cmd.node.to_string() })?;
-    super::check_session(node, cmd.epoch)?;
+    if !planted("offline-edge-without-sequence") {
+        super::check_session(node, cmd.epoch)?;
+    }
     match (node.connection, cmd.to) {
         (from, to) if from == to => Ok(Vec::new()),
         (Connection::Online, Connection::Offline) | (Connection::Offline, Connection::Online) => {

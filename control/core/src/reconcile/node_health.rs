@@ -6,6 +6,7 @@
 use super::{Decision, Heard, Settings, wake};
 use crate::command::{Command, TransitionNode};
 use crate::model::{Connection, Node, Session};
+use crate::planted::planted;
 use crate::state::State;
 
 pub(super) fn decide(state: &State, heard: &Heard, settings: &Settings, now_ms: u64, decision: &mut Decision) {
@@ -37,7 +38,7 @@ pub(super) fn decide(state: &State, heard: &Heard, settings: &Settings, now_ms: 
         }
     }
     due.sort_by(|a, b| (a.0, &a.1.id).cmp(&(b.0, &b.1.id))); // The longest silent first; ties by id.
-    let braked = silent * 2 > online && silent >= settings.brake_nodes_min;
+    let braked = !planted("mass-down-brake-missing") && silent * 2 > online && silent >= settings.brake_nodes_min;
     let next_ms = heard.last_braked_ms.map_or(0, |last| last.saturating_add(settings.brake_interval_ms));
     if !due.is_empty() && (braked || now_ms < next_ms) {
         decision.suspects_itself = true;

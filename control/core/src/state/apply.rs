@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::id::Revision;
 use crate::limits;
 use crate::model::AuditRecord;
+use crate::planted::planted;
 use crate::rejected::{Problem, Rejected};
 use crate::reply::Reply;
 use crate::subject::Subject;
@@ -20,7 +21,8 @@ impl State {
     /// Applies one entry of the log at its index. Pure and total: every server gets the same from the same log. An
     /// entry that is rejected, or that repeats an answer given before, writes nothing.
     pub fn apply_entry(&mut self, revision: u64, entry: Entry) -> Applied {
-        let cx = Context { revision: Revision(revision), at_ms: entry.at_ms.max(self.meta.at_ms) };
+        let floor_ms = if planted("log-time-follows-the-clock") { 0 } else { self.meta.at_ms };
+        let cx = Context { revision: Revision(revision), at_ms: entry.at_ms.max(floor_ms) };
         let (reply, events) = match self.run(&cx, entry) {
             Ok((reply, events)) => (Ok(reply), events),
             Err(rejected) => (Err(rejected), Vec::new()),
@@ -30,7 +32,9 @@ impl State {
 
     fn run(&mut self, cx: &Context, entry: Entry) -> Result<(Reply, Vec<Event>), Rejected> {
         check_entry(&entry)?;
-        if let Some(stored) = self.replies.get(&entry.request_id) {
+        if !planted("retry-applied-twice")
+            && let Some(stored) = self.replies.get(&entry.request_id)
+        {
             if stored.actor != entry.actor || stored.command != entry.command.name() {
                 return Err(Rejected::RequestIdReused { request: entry.request_id });
             }
@@ -49,7 +53,11 @@ impl State {
         let events = self.apply(cx, command)?;
         let answer = subject.answer(self, &events);
         let reply = Reply { revision: cx.revision, changed: !events.is_empty(), answer };
-        if audited && let Some(first) = events.first() {
+        let skipped = planted("audit-skips-forwarded") && actor == "forwarded";
+        if audited
+            && !skipped
+            && let Some(first) = events.first()
+        {
             let object = first.object();
             self.push_audit(AuditRecord {
                 revision: cx.revision,
@@ -60,7 +68,7 @@ impl State {
                 subject: format!("{}/{}", object.kind.as_str(), object.name),
             });
         }
-        if !request_id.is_empty() {
+        if !request_id.is_empty() && !planted("retry-applied-twice") {
             let (command, reply) = (name.to_owned(), reply.clone());
             self.keep_reply(cx, StoredReply { request_id, at_ms: cx.at_ms, actor, command, reply });
         }

@@ -6,6 +6,7 @@ use crate::event::Event;
 use crate::id::{NodeId, ServerId, TokenId, WorkloadUid};
 use crate::limits;
 use crate::model::{ApiToken, Cluster, Connection, JoinToken, Node, NodeEvent, NodeEvents, Server, Workload};
+use crate::planted::planted;
 
 impl State {
     pub(crate) fn set_cluster(&mut self, cluster: Cluster) {
@@ -161,7 +162,9 @@ impl State {
 
     pub(crate) fn remove_workload(&mut self, uid: &WorkloadUid) {
         let Some(workload) = self.workloads.remove(uid) else { return };
-        self.index.remove_workload(&workload);
+        if !planted("deleted-workload-stays-indexed") {
+            self.index.remove_workload(&workload);
+        }
         self.dirty.insert(Key::Workload(uid.clone()));
     }
 }

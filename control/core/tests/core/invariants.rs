@@ -114,6 +114,10 @@ fn what_went_back_is_found() {
     step(&before, after, InvariantId::GenerationRises);
     let before = broken(after, &workload, |w: &mut Workload| w.placement = None);
     step(&before, after, InvariantId::GenerationRises);
+    let on_a = after.placed_on(&after.node_by_name("a").unwrap().id).next().unwrap();
+    let placed = format!("workload/{}", on_a.uid);
+    let before = broken(after, &placed, |w: &mut Workload| w.placement = None);
+    step(&before, after, InvariantId::CordonHolds);
     let before = broken(after, &workload, |w: &mut Workload| w.deleting = true);
     step(&before, after, InvariantId::DeletionStands);
     let before = broken(after, &token, |t: &mut JoinToken| t.used.as_mut().unwrap().key_hash = hash(9));

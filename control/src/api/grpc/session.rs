@@ -189,7 +189,21 @@ impl Session {
             fence: Some(Fence { incarnation: machine.state().incarnation(), term, revision: machine.applied() }),
             assignments: desired_set(machine.state(), &self.node).iter().map(wire::assignment).collect(),
         });
+        if cara_env::planted("fence-not-checked-on-agent") {
+            return self.send_later(desired);
+        }
         self.send(To::Desired(desired)).await
+    }
+
+    /// The race that the agent's fence is for: sets that overtake each other.
+    fn send_later(&self, desired: Desired) -> bool {
+        let (clock, to_agent) = (self.api.env.clock.clone(), self.to_agent.clone());
+        let jitter = Duration::from_millis(self.api.env.rng.below(500));
+        drop(cara_env::spawn(async move {
+            clock.sleep(jitter).await;
+            drop(to_agent.send(Ok(ServerFrame { frame: Some(To::Desired(desired)) })).await);
+        }));
+        true
     }
 
     async fn end(&self, goodbye: Goodbye) -> &'static str {

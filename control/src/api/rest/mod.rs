@@ -115,7 +115,13 @@ async fn road(State(api): State<SharedApi>, mut request: Request, next: Next) ->
         return next.run(request).await;
     };
     let stale = is_local(&request);
-    if !stale {
+    let follower_reads = cara_env::planted("follower-serves-reads") && request.method() == Method::GET;
+    if cara_env::planted("follower-answers-404-from-stale-state")
+        && let Some(missing) = workloads::known_missing(&api, request.uri().path())
+    {
+        return missing.into_response();
+    }
+    if !stale && !follower_reads {
         let forwarded = request.extensions().get::<Forwarded>().is_some();
         match leader_for(&api, forwarded).await {
             Ok(Leader::At(address)) => return hand_over(&api, &address, request).await.into_response(),
@@ -133,7 +139,10 @@ async fn road(State(api): State<SharedApi>, mut request: Request, next: Next) ->
     let now = api.env.clock.wall_ms();
     match api.read_local(|state| auth::authorise(state, request.headers(), needed, now)) {
         Ok(actor) => {
-            let asker = asker(actor, request.headers());
+            let mut asker = asker(actor, request.headers());
+            if cara_env::planted("audit-skips-forwarded") && request.extensions().get::<Forwarded>().is_some() {
+                "forwarded".clone_into(&mut asker.actor); // The other server has noted who asked.
+            }
             request.extensions_mut().insert(asker);
         }
         Err(error) if is_change => return confirmed(&api, error.into_response()).await,
@@ -198,6 +207,15 @@ async fn hand_over(api: &SharedApi, address: &str, request: Request) -> Result<R
         caller,
     };
     api.metrics.forwarded();
+    if cara_env::planted("reply-lost-means-retry-with-new-key") {
+        let answer = api.forwarder.send(address, carried.clone(), api.config.request_deadline).await;
+        let Err(ApiError::Unconfirmed) = answer else { return answer };
+        let mut again = carried;
+        again.headers.retain(|header| header.name != "idempotency-key");
+        let value = cara_env::hex(&*api.env.rng, 8).into_bytes();
+        again.headers.push(cara_proto::cluster::Header { name: "idempotency-key".to_owned(), value });
+        return api.forwarder.send(address, again, api.config.request_deadline).await;
+    }
     api.forwarder.send(address, carried, api.config.request_deadline).await
 }
 

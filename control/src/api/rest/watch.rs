@@ -51,6 +51,8 @@ pub async fn watch(
     Query(query): Query<WatchQuery>,
 ) -> Result<Response, ApiError> {
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
+    let again = u64::from(cara_env::planted("watch-repeats-after-reconnect"));
+    let last = last.map(|last: u64| last.saturating_sub(again));
     let now = api.raft.with_state(|machine| machine.applied());
     let after = last.or(query.since).unwrap_or(now);
     api.raft.with_state(|machine| machine.events_after(after, 1).map(drop)).map_err(gone)?;
