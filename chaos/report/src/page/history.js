@@ -28,7 +28,7 @@ function paintCall(pen, model, call, top, height, isLabelled = false) {
   pen.fill(x, top, Math.min(2, width), height, tone);
   if (call.end_ms === null) paintOpenEnd(pen, x, width, top, height, tone);
   else pen.fill(x + width - 2, top, 2, height, tone);
-  pen.hit(x, top, width, height, callWords(call));
+  pen.hit(x, top, width, height, () => callWords(call));
   const left = Math.max(0, x);
   const words = isLabelled ? callTitle(call) : call.what;
   pen.text(words, left + 5, top + height / 2 + 0.5, Math.min(x + width, pen.width) - left - 8, "ink", call.is_wrong ? FONT_BOLD : FONT);

@@ -28,7 +28,7 @@ const state = {
   isPrinting: false,
 };
 let theme = readTheme();
-let layout = layOut(model, isHostShown, isKindShown);
+let layout = { blocks: [], height: 0 };
 let historyLayout = layOutHistory(model, state.key);
 /** What the mouse may point at, by canvas. */
 const hits = new Map();
@@ -50,6 +50,14 @@ function make(tag, className = "", words = "") {
 }
 
 // -- Drawing.
+
+/** Finds a place for everything again: after a filter or the window has changed. */
+function arrange() {
+  const heightMax = state.isPrinting ? Infinity : byId("scroller").clientHeight;
+  layout = layOut(model, isHostShown, isKindShown, heightMax);
+  writeLabels();
+  planDraw();
+}
 
 function planDraw() {
   if (state.isDrawPlanned) return;
@@ -76,15 +84,14 @@ function draw() {
   const lanes = pen("lanes", Math.max(1, layout.height));
   const arrows = paintLanes(lanes, model, layout, options);
   paintAxis(pen("axis", AXIS_HEIGHT), model, options);
-  const historyHeight = Math.max(historyLayout.height, byId("history-scroller").clientHeight, 1);
-  paintHistory(pen("history", historyHeight), model, historyLayout, options);
+  paintHistory(pen("history", historyLayout.height), model, historyLayout, options);
   paintOverview(pen("overview", OVERVIEW_HEIGHT, wholeRun()), model, state.view, state.cursor);
   writeStatus(arrows);
   reportFirstViolation(lanes);
 }
 
 function writeStatus(arrows) {
-  const { from, to } = state.view;
+  const [from, to] = [Math.max(0, state.view.from), Math.min(state.view.to, model.duration)];
   byId("range").textContent = formatLength(to - from);
   byId("clock").textContent = formatTime(state.cursor);
   const messages = arrows.why || `${arrows.drawn} messages in view`;
@@ -175,11 +182,12 @@ function stepMoment(step) {
   showCursor();
 }
 
+/** Scrolls no further down than it must: causes are mostly further up, on the servers. */
 function scrollToHost(name) {
   const block = layout.blocks.find((block) => block.host.name === name);
   if (!block) return;
   const scroller = byId("scroller");
-  scroller.scrollTop = block.top - (scroller.clientHeight - block.height) / 2;
+  scroller.scrollTop = block.top + block.height - scroller.clientHeight;
 }
 
 function jumpTo(index) {
@@ -187,12 +195,20 @@ function jumpTo(index) {
   if (!finding) return;
   state.finding = index;
   if (state.hiddenHosts.delete(finding.host)) showHostAgain();
+  const key = keyOf(finding);
+  if (key) chooseKey(key);
   const span = Math.min(JUMP_SPAN_MS, model.duration);
   setView(finding.at_ms - span * JUMP_BEFORE, finding.at_ms + span * (1 - JUMP_BEFORE));
   setCursor(finding.at_ms);
   scrollToHost(finding.host);
   markChosenFinding();
   planDraw();
+}
+
+/** The key that a finding's words name: the longest name, as `key-1` is in `key-12` too. */
+function keyOf(finding) {
+  const named = model.keys.map(({ key }) => key).filter((key) => key !== "" && finding.text.includes(key));
+  return named.sort((a, b) => b.length - a.length)[0];
 }
 
 /** A finding on a hidden host brings the host back. */
@@ -254,7 +270,7 @@ const KEYS = {
 };
 
 function onKey(event) {
-  const isTyping = event.target.closest("select, input, dialog") !== null && event.key.startsWith("Arrow");
+  const isTyping = event.target.closest("select") !== null || (event.target.closest("input") !== null && event.key.startsWith("Arrow"));
   const isForUs = !event.ctrlKey && !event.metaKey && !event.altKey && !isTyping && !byId("help").open;
   if (!isForUs || !Object.hasOwn(KEYS, event.key)) return;
   event.preventDefault();
@@ -279,7 +295,7 @@ function listen() {
   listenToOverview();
   document.addEventListener("keydown", onKey);
   document.addEventListener("pointerdown", closeFilters);
-  new ResizeObserver(planDraw).observe(byId("scroller"));
+  new ResizeObserver(arrange).observe(byId("scroller"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaintTheme);
   window.addEventListener("beforeprint", () => drawForPrint(true));
   window.addEventListener("afterprint", () => drawForPrint(false));
@@ -302,6 +318,7 @@ function repaintTheme() {
 function drawForPrint(isPrinting) {
   state.isPrinting = isPrinting;
   theme = readTheme();
+  arrange();
   draw();
 }
 
@@ -313,9 +330,9 @@ function start() {
   writeKeys();
   writeFilters();
   writeLegend();
-  writeLabels();
   if (state.key !== null) chooseKey(state.key);
   byId("scrubber").max = String(model.duration);
+  arrange();
   listen();
   fit();
   setCursor(0);

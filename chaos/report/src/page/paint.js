@@ -25,20 +25,25 @@ function markTone(kind) {
 
 // -- Layout.
 
-/** Where each host's block and rows lie: {blocks, height}. */
-function layOut(model, isHostShown, isKindShown) {
+/** Where each host's block and rows lie: {blocks, height}. Dense when it would be higher than the window otherwise. */
+function layOut(model, isHostShown, isKindShown, heightMax) {
+  const roomy = layOutWith(ROOMY, model, isHostShown, isKindShown);
+  return roomy.height <= heightMax ? roomy : layOutWith(DENSE, model, isHostShown, isKindShown);
+}
+
+function layOutWith(heights, model, isHostShown, isKindShown) {
   let top = 0;
   const blocks = [];
   for (const host of model.hosts.filter((host) => isHostShown(host.name))) {
     const rows = rowsOf(model, host, isKindShown);
-    let y = top + BLOCK_PADDING;
+    let y = top + heights.padding;
     for (const row of rows) {
       row.top = y;
-      row.height = { process: PROCESS_HEIGHT, [CALL_LANE]: CALL_HEIGHT }[row.lane] ?? ROW_HEIGHT;
+      row.height = heights[row.lane] ?? heights.row;
       y += row.height;
     }
-    const bottom = y + BLOCK_PADDING;
-    blocks.push({ host, rows, top, height: bottom - top, middle: top + BLOCK_PADDING + PROCESS_HEIGHT / 2 });
+    const bottom = y + heights.padding;
+    blocks.push({ host, rows, top, height: bottom - top, middle: top + heights.padding + heights.process / 2 });
     top = bottom;
   }
   return { blocks, height: top };
@@ -85,7 +90,7 @@ function paintFaultBands(pen, model, block, options) {
 
 function paintRow(pen, model, row) {
   if (row.lane === CALL_LANE) {
-    for (const call of row.things) paintCall(pen, model, call, row.top + 1, row.height - 3);
+    for (const call of row.things) paintCall(pen, model, call, row.top + 1, row.height - 2);
     return;
   }
   for (const span of row.things) {
@@ -111,7 +116,7 @@ function paintProcess(pen, span, row) {
   const { x, width, left, shown } = spanBox(pen, span);
   const tone = spanTone(span);
   const bottom = row.top + row.height - 2;
-  pen.hit(x, row.top, width, row.height, spanWords(span));
+  pen.hit(x, row.top, width, row.height, () => spanWords(span));
   if (tone === "running") {
     pen.fill(x, bottom - 3, width, 3, tone, 0.85);
     return;
@@ -119,20 +124,22 @@ function paintProcess(pen, span, row) {
   pen.fill(x, row.top, width, row.height - 2, tone, Number(pen.theme.tint) * 1.3);
   pen.hatch(x, row.top, width, row.height - 2, tone, 0.75);
   pen.fill(x, bottom - 3, width, 3, tone);
-  pen.pill(span.label, left + 3, row.top + row.height / 2 - 2, shown - 6, tone);
+  const pill = Math.min(shown - 6, pen.textWidth(span.label, FONT_BOLD) + PILL_PADDING_PX);
+  // In the middle: the marks of what froze or ended it are at its ends.
+  pen.pill(span.label, left + (shown - pill) / 2, row.top + row.height / 2 - 2, pill, tone);
 }
 
 function paintSpan(pen, span, row) {
   const { x, width, left, shown } = spanBox(pen, span);
   const tone = spanTone(span);
-  const height = row.height - 3;
+  const height = row.height - 2;
   pen.fill(x, row.top, width, height, tone, Number(pen.theme.tint));
   if (span.lane === FAULT_LANE) pen.hatch(x, row.top, width, height, tone, 0.35);
   pen.fill(x, row.top, Math.min(3, width), height, tone);
   pen.fill(x + width - 1, row.top, 1, height, tone, 0.6);
   const font = span.lane === FAULT_LANE || tone === "leader" ? FONT_BOLD : FONT;
   pen.text(span.label, left + 7, row.top + height / 2 + 0.5, shown - 10, "ink", font);
-  pen.hit(x, row.top, width, row.height, spanWords(span));
+  pen.hit(x, row.top, width, row.height, () => spanWords(span));
 }
 
 // -- Marks.
@@ -155,7 +162,7 @@ function paintOnePerPixel(pen, marks, y) {
     if (taken.has(place)) continue;
     taken.add(place);
     paintGlyph(pen, mark.kind, x, y);
-    pen.hit(x - 3, y - 8, 6, 16, markWords(mark));
+    pen.hit(x - 3, y - 8, 6, 16, () => markWords(mark));
   }
 }
 
@@ -164,13 +171,12 @@ function paintLoudMark(pen, mark, next, y) {
   const room = (next ? pen.x(next.at_ms) : pen.width) - x - 16;
   paintGlyph(pen, mark.kind, x, y);
   if (room > LABEL_GAP_PX) paintMarkLabel(pen, mark, x + 9, y, room);
-  pen.hit(x - 6, y - 8, 12, 16, markWords(mark));
+  pen.hit(x - 6, y - 8, 12, 16, () => markWords(mark));
 }
 
 /** On its own ground, so that ticks under it don't make it unreadable. */
 function paintMarkLabel(pen, mark, x, y, room) {
-  pen.context.font = FONT;
-  const width = Math.min(room, pen.context.measureText(mark.text).width);
+  const width = Math.min(room, pen.textWidth(mark.text, FONT));
   pen.fill(x - 2, y - 7, width + 4, 14, "panel", 0.85);
   pen.text(mark.text, x, y, width + 1, "ink");
 }
@@ -229,7 +235,7 @@ function paintArrow(pen, model, message, [y1, y2]) {
   const angle = Math.atan2(y2 - y1, x2 - x1);
   const wing = (turn) => [x2 - ARROW_HEAD_PX * Math.cos(angle + turn), y2 - ARROW_HEAD_PX * Math.sin(angle + turn)];
   pen.shape([[x2, y2], wing(0.5), wing(-0.5)], "message");
-  pen.hit(x2 - 4, y2 - 5, 8, 10, messageWords(model, message));
+  pen.hit(x2 - 4, y2 - 5, 8, 10, () => messageWords(model, message));
 }
 
 function paintLost(pen, model, message, [y1, y2]) {
@@ -237,7 +243,7 @@ function paintLost(pen, model, message, [y1, y2]) {
   const [x2, y] = [x1 + LOST_FLIGHT_PX, y1 + (y2 - y1) * LOST_FRACTION];
   pen.line(x1, y1, x2, y, "bad", { alpha: 0.75, dash: [4, 3] });
   paintCross(pen, x2, y, CROSS_PX, "bad");
-  pen.hit(x2 - 6, y - 6, 12, 12, messageWords(model, message));
+  pen.hit(x2 - 6, y - 6, 12, 12, () => messageWords(model, message));
 }
 
 // -- Findings and the cursor.
@@ -251,20 +257,35 @@ function paintFindings(pen, model, layout, chosen) {
     if (!pen.isVisible(finding.at_ms, finding.at_ms)) return;
     const x = Math.round(pen.x(finding.at_ms)) + 0.5;
     pen.line(x, 0, x, layout.height, "bad", { thick: i === chosen ? 2 : 1 });
-    const block = layout.blocks.find((block) => block.host.name === finding.host);
-    if (block) paintFindingOnHost(pen, finding, i, block, x);
   });
+  for (const block of layout.blocks) paintFindingsOnHost(pen, model, block, chosen);
 }
 
-/** A ring on the host and the words beside it, on the side that has more room. */
-function paintFindingOnHost(pen, finding, index, block, x) {
+/** Words first and rings after them, so that no finding hides another one; the chosen one comes last. */
+function paintFindingsOnHost(pen, model, block, chosen) {
+  const own = model.findings
+    .map((finding, index) => ({ finding, index, x: Math.round(pen.x(finding.at_ms)) + 0.5 }))
+    .filter(({ finding, x }) => finding.host === block.host.name && x >= 0 && x <= pen.width)
+    .sort((a, b) => a.x - b.x);
+  own.forEach((place, i) => paintFindingWords(pen, place, block.middle - 3, own[i - 1]?.x ?? 0, own[i + 1]?.x ?? pen.width));
+  const last = own.find(({ index }) => index === chosen);
+  for (const { finding, x } of [...own, ...(last ? [last] : [])]) {
+    pen.disc(x, block.middle - 3, 6, "bad", true);
+    pen.hit(x - 8, block.middle - 11, 16, 16, () => findingWords(finding));
+  }
+}
+
+/** On the side that has more room before the next finding of the same host. */
+function paintFindingWords(pen, { finding, index, x }, y, left, right) {
   const words = `${index + 1}  ${finding.text}`;
-  const [y, isRight] = [block.middle - 3, x < pen.width / 2];
-  pen.context.font = FONT_BOLD;
-  const width = Math.min(pen.context.measureText(words).width + 12, (isRight ? pen.width - x : x) - 14);
+  const isRight = right - x >= x - left;
+  const room = (isRight ? right - x : x - left) - 18;
+  const width = Math.min(pen.textWidth(words, FONT_BOLD) + PILL_PADDING_PX, room);
   pen.pill(words, isRight ? x + 9 : x - 9 - width, y, width, "bad");
-  pen.disc(x, y, 6, "bad", true);
-  pen.hit(x - 8, y - 8, 16, 16, `${finding.checker}: ${finding.text}\n${formatTime(finding.at_ms)}`);
+}
+
+function findingWords(finding) {
+  return `${finding.checker}: ${finding.text}\n${formatTime(finding.at_ms)} on ${hostTitle(finding.host)}`;
 }
 
 function paintCursor(pen, height, cursor) {
@@ -306,16 +327,18 @@ function paintAxis(pen, model, options) {
   paintCursor(pen, AXIS_HEIGHT, options.cursor);
 }
 
-/** Flags that would cover each other are left to the line below them. */
+/** Where a flag would cover the one before it, its line stands alone. */
 function paintFlags(pen, model) {
   let free = -Infinity;
   model.findings.forEach((finding, i) => {
     const x = pen.x(finding.at_ms);
     if (!pen.isVisible(finding.at_ms, finding.at_ms)) return;
-    pen.line(x, 0, x, AXIS_HEIGHT, "bad", { thick: 2 });
+    pen.line(x, x < free ? FLAG_HEIGHT : 0, x, AXIS_HEIGHT, "bad", { thick: 2 });
+    pen.hit(x - 4, 0, 12, AXIS_HEIGHT, () => findingWords(finding));
     if (x < free) return;
-    free = x + pen.pill(findingTitle(finding, i), Math.min(x, pen.width - 60), FLAG_HEIGHT / 2, 240, "bad") + 3;
-    pen.hit(x - 4, 0, 100, FLAG_HEIGHT, `${finding.checker}: ${finding.text}\n${formatTime(finding.at_ms)}`);
+    const title = findingTitle(finding, i);
+    const width = Math.min(FLAG_PX_MAX, pen.textWidth(title, FONT_BOLD) + PILL_PADDING_PX);
+    free = x + pen.pill(title, Math.min(x, pen.width - width), FLAG_HEIGHT / 2, width, "bad") + 3;
   });
 }
 

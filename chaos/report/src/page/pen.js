@@ -1,11 +1,12 @@
 // ---- pen: one canvas and one stretch of time; the tones that everything is painted with. ----
 
-const ROW_HEIGHT = 18;
-const PROCESS_HEIGHT = 22;
-const CALL_HEIGHT = 15;
-const BLOCK_PADDING = 5;
+/** Heights in pixels. The dense ones are for runs whose hosts don't all fit into the window otherwise. */
+const ROOMY = { row: 18, process: 22, call: 15, padding: 5 };
+const DENSE = { row: 14, process: 18, call: 13, padding: 1 };
 const AXIS_HEIGHT = 42;
 const FLAG_HEIGHT = 18;
+const FLAG_PX_MAX = 240;
+const PILL_PADDING_PX = 12;
 const OVERVIEW_HEIGHT = 30;
 const TICK_GAP_PX = 110;
 const LABEL_GAP_PX = 46;
@@ -18,7 +19,7 @@ const MESSAGES_IN_VIEW_MAX = 1500;
 const ARROW_HEAD_PX = 5;
 const CROSS_PX = 4;
 /** A lost message is drawn so far towards its receiver. */
-const LOST_FRACTION = 0.55;
+const LOST_FRACTION = 0.82;
 const LOST_FLIGHT_PX = 16;
 const PALETTE_SIZE = 6;
 
@@ -145,16 +146,23 @@ class Pen {
     context.restore();
   }
 
+  textWidth(words, font) {
+    this.context.font = font;
+    return this.context.measureText(words).width;
+  }
+
   /** A word on a coloured ground. */
   pill(words, x, y, widthMax, tone) {
-    this.context.font = FONT_BOLD;
-    const width = Math.min(widthMax, this.context.measureText(words).width + 12);
-    if (width < 24) return 0;
+    const full = this.textWidth(words, FONT_BOLD) + PILL_PADDING_PX;
+    const width = Math.min(widthMax, full);
+    const shown = width < full ? this.cut(words, width - PILL_PADDING_PX) : words;
+    if (!shown) return 0;
     this.fill(x, y - 8, width, 16, tone);
-    this.text(words, x + 6, y + 0.5, width - 10, "panel", FONT_BOLD);
+    this.text(shown, x + PILL_PADDING_PX / 2, y + 0.5, width, "panel", FONT_BOLD);
     return width;
   }
 
+  /** `words` is a function: most of what could be pointed at never is. */
   hit(x, y, width, height, words) {
     this.hits.push({ x, y, width, height, words });
   }

@@ -90,7 +90,7 @@ function showTip(canvas, event) {
   const tip = byId("tip");
   tip.hidden = !hit;
   if (!hit) return;
-  tip.textContent = hit.words;
+  tip.textContent = hit.words();
   tip.style.left = `${Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8)}px`;
   tip.style.top = `${Math.min(event.clientY + 16, window.innerHeight - tip.offsetHeight - 8)}px`;
 }

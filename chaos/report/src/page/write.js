@@ -135,10 +135,9 @@ function writeFilterSummaries() {
 }
 
 function applyFilters() {
-  layout = layOut(model, isHostShown, isKindShown);
   writeFilterSummaries();
-  writeLabels();
-  planDraw();
+  arrange();
+  writeSide();
 }
 
 // -- Names beside the lanes.
@@ -201,7 +200,7 @@ function stepKey(step) {
 
 function writeSide() {
   byId("side-title").textContent = `State at ${formatTime(state.cursor)}`;
-  byId("states").replaceChildren(...layout.blocks.map((block) => stateCard(block.host)));
+  byId("states").replaceChildren(...layout.blocks.map((block) => stateCard(block.host)).filter((card) => card.children.length > 0));
 }
 
 function stateCard(host) {
@@ -215,7 +214,7 @@ function stateCard(host) {
   head.append(name);
   const process = lanes.process?.[0];
   if (process) head.append(make("span", `chip ${spanTone({ lane: "process", label: process })}`, process));
-  card.append(head);
+  if (host.name !== WORLD || Object.keys(lanes).length > 0 || last) card.append(head);
   for (const fault of lanes[FAULT_LANE] ?? []) card.append(stateLine("fault", fault, "fault"));
   for (const [lane, labels] of Object.entries(lanes)) {
     if (lane !== "process" && lane !== FAULT_LANE) labels.forEach((label) => card.append(stateLine(lane, label)));
