@@ -11,19 +11,16 @@
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
-use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cara_env::{Batch, Cf, Clock, Engine, KeyValue, Op};
+use cara_env::{Batch, Cf, KeyValue, Op, Rng};
 
-use crate::clock::{Now, SimClock};
+use crate::clock::Now;
+use crate::points::Points;
+use crate::snapshot::Image;
+use crate::tap::{Change, Tap};
 use crate::{SimRng, trace};
-
-/// How often a sync looks whether a stalled device goes on.
-const STALL_CHECK: Duration = Duration::from_millis(10);
 
 /// How long a sync takes, in microseconds: uniform between the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +39,7 @@ impl Default for Latency {
 }
 
 /// One key's value before a write.
-type Undo = (Cf, Vec<u8>, Option<Vec<u8>>);
+pub(crate) type Undo = (Cf, Vec<u8>, Option<Vec<u8>>);
 
 /// A sync of the device that covers all writes up to a number and ends at a time.
 #[derive(Debug, Clone, Copy)]
@@ -52,34 +49,42 @@ struct Sync {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    maps: BTreeMap<Cf, BTreeMap<Vec<u8>, Vec<u8>>>,
+pub(crate) struct State {
+    pub(crate) maps: Image,
     /// Number of the last write.
     written: u64,
-    unsynced: VecDeque<(u64, Vec<Undo>)>,
+    pub(crate) unsynced: VecDeque<(u64, Vec<Undo>)>,
     running: Option<Sync>,
     next: Option<Sync>,
-    latency: Latency,
-    stalled: bool,
+    pub(crate) latency: Latency,
+    pub(crate) stalled: bool,
     bytes: u64,
     bytes_max: Option<u64>,
-    fail_writes: bool,
-    fail_syncs: bool,
+    pub(crate) fail_writes: bool,
+    pub(crate) fail_syncs: bool,
     lying: bool,
+    /// The next loss of power tears the last surviving write of the log.
+    tear: bool,
+    tap: Option<Tap>,
 }
 
 /// The disk of one host, shared by all its incarnations.
 #[derive(Debug)]
 pub struct Disk {
-    host: String,
+    pub(crate) host: String,
     now: Now,
+    pub(crate) points: Arc<Points>,
     state: Mutex<State>,
-    rng: SimRng,
+    pub(crate) rng: SimRng,
+    tear_rng: SimRng,
+    rot_rng: SimRng,
 }
 
 impl Disk {
-    pub(crate) fn new(host: &str, now: Now, rng: SimRng) -> Self {
-        Self { host: host.to_owned(), now, state: Mutex::default(), rng }
+    pub(crate) fn new(host: &str, now: Now, seed: u64, points: Arc<Points>) -> Self {
+        let stream = |what: &str| SimRng::new(seed, &format!("{what}/{host}"));
+        let (rng, tear_rng, rot_rng) = (stream("disk"), stream("tear"), stream("rot"));
+        Self { host: host.to_owned(), now, points, state: Mutex::default(), rng, tear_rng, rot_rng }
     }
 
     /// How long syncs take from now on.
@@ -115,7 +120,8 @@ impl Disk {
         self.lock().bytes
     }
 
-    /// Batches written so far: when this stands still, nothing has changed.
+    /// Counts batches written, and everything else that changes what is there: when this stands still, nothing has
+    /// changed.
     pub fn written(&self) -> u64 {
         self.lock().written
     }
@@ -132,21 +138,86 @@ impl Disk {
         map.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
+    /// From now on keeps every change of log, meta and state for [`Disk::drain`]. The first drain gives a reset.
+    pub fn tap(&self) {
+        let mut tap = Tap::default();
+        tap.reset();
+        self.lock().tap = Some(tap);
+    }
+
+    /// The changes since the last call, oldest first. At most 200 000 changes and 64 MiB are kept; when there were more,
+    /// the list is one reset. Empty without [`Disk::tap`].
+    pub fn drain(&self) -> Vec<Change> {
+        self.lock().tap.as_mut().map(Tap::drain).unwrap_or_default()
+    }
+
     /// The power goes: what no finished sync covers is lost, from the newest write down to a random point.
     pub(crate) fn power_loss(&self) {
         let mut state = self.lock();
         state.settle(self.now.get());
         let all = state.unsynced.len() as u64;
-        let keep = self.rng.between(0, all);
-        for _ in keep..all {
-            let Some((_, undo)) = state.unsynced.pop_back() else { break };
-            for (cf, key, value) in undo.into_iter().rev() {
-                state.set(cf, key, value);
-            }
+        let mut keep = self.rng.between(0, all);
+        let tear = std::mem::take(&mut state.tear);
+        if tear {
+            keep = keep.max(1).min(all); // A tear needs a write that was under way.
         }
-        trace::event(&self.host, "disk.power_loss", &[all, keep]);
+        for _ in keep..all {
+            state.undo_last();
+        }
+        if tear {
+            self.tear(&mut state);
+        }
+        trace::event(&self.host, "disk.power_loss", &[all, state.unsynced.len() as u64]);
+        if state.unsynced.len() as u64 != all {
+            state.written += 1;
+        }
         state.unsynced.clear(); // What survived is on the medium now.
         state.process_gone();
+    }
+
+    /// Cuts the last value of the log short, if a write that no sync covers has put it there. What was written after it
+    /// is lost with the rest of it.
+    fn tear(&self, state: &mut State) {
+        let puts_last = |state: &State| {
+            let last = state.maps.get(&Cf::Log).and_then(BTreeMap::last_key_value).map(|(key, _)| key.clone())?;
+            let (_, undo) = state.unsynced.back()?;
+            undo.iter().any(|(cf, key, _)| *cf == Cf::Log && *key == last).then_some(last)
+        };
+        if !state.unsynced.iter().flat_map(|(_, undo)| undo).any(|(cf, _, _)| *cf == Cf::Log) {
+            return;
+        }
+        while !state.unsynced.is_empty() {
+            if let Some(key) = puts_last(state) {
+                let mut value = state.maps[&Cf::Log][&key].clone();
+                let left = self.tear_rng.below(value.len() as u64);
+                value.truncate(usize::try_from(left).unwrap_or(0));
+                state.set(Cf::Log, key, Some(value));
+                state.written += 1;
+                trace::event(&self.host, "disk.torn", &[left]);
+                return;
+            }
+            state.undo_last();
+        }
+    }
+
+    /// The next loss of power tears the last surviving write of the log.
+    pub(crate) fn tear_last(&self) {
+        self.lock().tear = true;
+    }
+
+    /// Flips a bit of the value of the `nth` key, counted round; says which key.
+    pub(crate) fn flip_bit(&self, cf: Cf, nth: u64) -> Option<Vec<u8>> {
+        let mut state = self.lock();
+        let map = state.maps.get(&cf)?;
+        let valued: Vec<&Vec<u8>> = map.iter().filter(|(_, value)| !value.is_empty()).map(|(key, _)| key).collect();
+        let at = nth.checked_rem(valued.len() as u64)?;
+        let key = valued[usize::try_from(at).ok()?].clone();
+        let mut value = map[&key].clone();
+        let bit = self.rot_rng.below(value.len() as u64 * 8);
+        value[usize::try_from(bit / 8).ok()?] ^= 1 << (bit % 8);
+        state.set(cf, key.clone(), Some(value));
+        state.written += 1;
+        Some(key)
     }
 
     /// The process dies, the kernel lives: everything written stays and will reach the medium by itself.
@@ -156,18 +227,40 @@ impl Disk {
 
     /// A new, empty disk.
     pub(crate) fn wipe(&self) {
-        let mut state = self.lock();
-        *state = State { latency: state.latency, written: state.written, ..State::default() };
+        self.restore(&Image::new());
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// All there is now.
+    pub(crate) fn image(&self) -> Image {
+        self.lock().maps.clone()
+    }
+
+    /// A disk with these pairs, all of them durable.
+    pub(crate) fn restore(&self, image: &Image) {
+        let mut state = self.lock();
+        let bytes = image.values().flatten().map(|(key, value)| (key.len() + value.len()) as u64).sum();
+        let mut tap = state.tap.take();
+        if let Some(tap) = &mut tap {
+            tap.reset();
+        }
+        *state = State {
+            maps: image.clone(),
+            bytes,
+            latency: state.latency,
+            written: state.written + 1,
+            tap,
+            ..State::default()
+        };
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
     /// Ends the syncs whose time has come.
-    fn settle(&mut self, now: Duration) {
+    pub(crate) fn settle(&mut self, now: Duration) {
         while let Some(sync) = self.running {
             if sync.ends > now || self.stalled {
                 return;
@@ -180,7 +273,7 @@ impl State {
     }
 
     /// Joins the next sync that covers everything written so far, and says when it ends.
-    fn join_sync(&mut self, now: Duration, takes: Duration) -> Duration {
+    pub(crate) fn join_sync(&mut self, now: Duration, takes: Duration) -> Duration {
         self.settle(now);
         let covers = self.written;
         match (self.running, self.next.as_mut()) {
@@ -210,6 +303,9 @@ impl State {
 
     /// Sets or removes a key and returns what was there.
     fn set(&mut self, cf: Cf, key: Vec<u8>, value: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        if let Some(tap) = &mut self.tap {
+            tap.push(cf, &key, value.as_deref());
+        }
         let map = self.maps.entry(cf).or_default();
         let key_bytes = key.len() as u64;
         let added = value.as_ref().map_or(0, |value| key_bytes + value.len() as u64);
@@ -223,7 +319,7 @@ impl State {
     }
 
     /// Does the batch need room that isn't there? Removing always works.
-    fn full_for(&self, batch: &Batch) -> bool {
+    pub(crate) fn full_for(&self, batch: &Batch) -> bool {
         let Some(bytes_max) = self.bytes_max else { return false };
         let needed: u64 = batch
             .ops
@@ -234,6 +330,22 @@ impl State {
             })
             .sum();
         needed > 0 && self.bytes + needed > bytes_max
+    }
+
+    /// Applies a batch.
+    pub(crate) fn write(&mut self, batch: Batch) {
+        self.written += 1;
+        let number = self.written;
+        let undo = batch.ops.into_iter().flat_map(|op| self.apply(op)).collect();
+        self.unsynced.push_back((number, undo));
+    }
+
+    /// Undoes the newest write that is not synced.
+    fn undo_last(&mut self) {
+        let Some((_, undo)) = self.unsynced.pop_back() else { return };
+        for (cf, key, value) in undo.into_iter().rev() {
+            self.set(cf, key, value);
+        }
     }
 
     fn apply(&mut self, op: Op) -> Vec<Undo> {
@@ -261,115 +373,4 @@ impl State {
             }
         }
     }
-}
-
-/// One incarnation's open database on its host's disk.
-pub(crate) struct OpenDisk {
-    disk: Arc<Disk>,
-    clock: Arc<SimClock>,
-    running: Arc<AtomicU64>,
-    boot: u64,
-}
-
-impl OpenDisk {
-    pub(crate) fn new(disk: Arc<Disk>, clock: Arc<SimClock>, running: Arc<AtomicU64>) -> Self {
-        let boot = running.load(Ordering::Relaxed);
-        Self { disk, clock, running, boot }
-    }
-
-    /// A dead process reads and writes nothing, not even from its destructors.
-    fn alive(&self) -> io::Result<()> {
-        if self.running.load(Ordering::Relaxed) == self.boot {
-            return Ok(());
-        }
-        Err(io::Error::other("the process is gone"))
-    }
-}
-
-fn io_error(what: &str) -> io::Error {
-    io::Error::other(format!("input/output error on {what}"))
-}
-
-#[async_trait::async_trait]
-impl Engine for OpenDisk {
-    fn get(&self, cf: Cf, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
-        self.alive()?;
-        Ok(self.disk.lock().maps.get(&cf).and_then(|map| map.get(key)).cloned())
-    }
-
-    fn scan(&self, cf: Cf, from: &[u8], to: Option<&[u8]>, limit: usize) -> io::Result<Vec<KeyValue>> {
-        self.alive()?;
-        if to.is_some_and(|to| from >= to) {
-            return Ok(Vec::new());
-        }
-        let state = self.disk.lock();
-        let Some(map) = state.maps.get(&cf) else { return Ok(Vec::new()) };
-        let range = (Bound::Included(from), to.map_or(Bound::Unbounded, Bound::Excluded));
-        let pairs = map.range::<[u8], _>(range).take(limit);
-        Ok(pairs.map(|(key, value)| (key.clone(), value.clone())).collect())
-    }
-
-    fn last(&self, cf: Cf) -> io::Result<Option<KeyValue>> {
-        self.alive()?;
-        let state = self.disk.lock();
-        let last = state.maps.get(&cf).and_then(BTreeMap::last_key_value);
-        Ok(last.map(|(key, value)| (key.clone(), value.clone())))
-    }
-
-    fn write(&self, batch: Batch) -> io::Result<()> {
-        self.alive()?;
-        let mut state = self.disk.lock();
-        if state.fail_writes {
-            return Err(io_error("write"));
-        }
-        if state.full_for(&batch) {
-            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device"));
-        }
-        trace_write(&self.disk.host, &batch);
-        state.written += 1;
-        let number = state.written;
-        let undo = batch.ops.into_iter().flat_map(|op| state.apply(op)).collect();
-        state.unsynced.push_back((number, undo));
-        Ok(())
-    }
-
-    async fn sync(&self) -> io::Result<()> {
-        self.alive()?;
-        let now = self.clock.monotonic();
-        let ends = {
-            let mut state = self.disk.lock();
-            let latency = state.latency;
-            let takes = Duration::from_micros(self.disk.rng.between(latency.min_us, latency.max_us));
-            state.join_sync(now, takes)
-        };
-        self.clock.sleep(ends.saturating_sub(now)).await;
-        while self.disk.lock().stalled {
-            self.clock.sleep(STALL_CHECK).await;
-        }
-        self.alive()?;
-        let mut state = self.disk.lock();
-        if state.fail_syncs {
-            return Err(io_error("sync"));
-        }
-        state.settle(self.clock.monotonic());
-        trace::event(&self.disk.host, "disk.sync", &[state.unsynced.len() as u64]);
-        Ok(())
-    }
-}
-
-fn trace_write(host: &str, batch: &Batch) {
-    let mut hash = 0;
-    for op in &batch.ops {
-        let (cf, a, b): (Cf, &[u8], &[u8]) = match op {
-            Op::Put(cf, key, value) => (*cf, key, value),
-            Op::Delete(cf, key) => (*cf, key, &[]),
-            Op::DeleteRange(cf, from, to) => (*cf, from, to),
-        };
-        hash = trace::fingerprint(
-            &[hash, trace::fingerprint(cf.name().as_bytes()), trace::fingerprint(a), trace::fingerprint(b)]
-                .map(u64::to_le_bytes)
-                .concat(),
-        );
-    }
-    trace::event(host, "disk.write", &[batch.ops.len() as u64, hash]);
 }

@@ -29,6 +29,16 @@ impl FileStore {
         self.lock().clear();
     }
 
+    /// All files.
+    pub(crate) fn image(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        self.lock().clone()
+    }
+
+    /// These files and no others.
+    pub(crate) fn restore(&self, files: &BTreeMap<PathBuf, Vec<u8>>) {
+        self.lock().clone_from(files);
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Vec<u8>>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }

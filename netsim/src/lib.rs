@@ -5,6 +5,7 @@
 //!     │         ├────── SimClock, SimRng, SimFiles, SimNet   (the seams of cara_env)
 //!     │         └────── Disk   (cara_env::Engine that forgets what was not synced)
 //!     ├── Links            (who can reach whom, composed from overlapping faults)
+//!     ├── Pipes, Conns     (how long bytes take between two hosts; open connections, which can be reset)
 //!     ├── trace            (everything observable, hashed as it happens)
 //!     └── turmoil::Sim     (TCP between hosts, one paused tokio runtime a host)
 //! ```
@@ -28,23 +29,34 @@ compile_error!(
 );
 
 mod clock;
+mod conn;
 mod disk;
+mod faults;
 mod files;
 mod gate;
 pub mod libc;
 mod link;
 mod machine;
 mod net;
+mod open_disk;
+mod pipe;
 mod points;
 mod rng;
+mod snapshot;
+mod spread;
+mod tap;
 pub mod trace;
+mod wire;
 mod world;
 
-pub use clock::{EPOCH_MS, SimClock};
+pub use clock::{DRIFT_MAX_PPM, EPOCH_MS, SimClock};
 pub use disk::{Disk, Latency};
 pub use files::SimFiles;
 pub use gate::{Counters, Gate};
 pub use machine::Boot;
 pub use points::Reached;
 pub use rng::SimRng;
+pub use snapshot::Snapshot;
+pub use spread::Spread;
+pub use tap::Change;
 pub use world::{Settings, World, WorldError};

@@ -1,17 +1,21 @@
 //! One simulated machine: what survives its processes, and what each process gets when it starts.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cara_env::{Engine, Env};
+use tokio::sync::watch;
 
-use crate::clock::{Now, SimClock};
-use crate::disk::{Disk, OpenDisk};
+use crate::clock::{Crystal, Now, SimClock};
+use crate::conn::Conns;
+use crate::disk::Disk;
 use crate::files::{FileStore, SimFiles};
 use crate::gate::Gate;
 use crate::link::Links;
 use crate::net::SimNet;
+use crate::open_disk::OpenDisk;
+use crate::pipe::Pipes;
 use crate::points::Points;
 use crate::rng::SimRng;
 
@@ -25,6 +29,8 @@ pub struct Boot {
     pub engine: Arc<dyn Engine>,
     /// 1 for the first start of this machine, then 2, ...
     pub incarnation: u64,
+    /// Becomes true when the process shall end by itself ([`crate::World::stop`]).
+    pub shutdown: watch::Receiver<bool>,
 }
 
 /// How a process ended by itself.
@@ -36,6 +42,8 @@ pub(crate) struct Ground {
     pub(crate) seed: u64,
     pub(crate) now: Now,
     pub(crate) links: Arc<Links>,
+    pub(crate) pipes: Arc<Pipes>,
+    pub(crate) conns: Arc<Conns>,
     pub(crate) points: Arc<Points>,
     pub(crate) connections: Arc<AtomicU64>,
 }
@@ -47,7 +55,9 @@ pub(crate) struct Machine {
     pub(crate) gate: Arc<Gate>,
     pub(crate) disk: Arc<Disk>,
     pub(crate) files: Arc<FileStore>,
-    pub(crate) wall_offset_ms: Arc<AtomicI64>,
+    pub(crate) crystal: Arc<Crystal>,
+    /// Tells the process that runs now to end by itself.
+    pub(crate) shutdown: watch::Sender<bool>,
     /// Starts so far.
     incarnations: AtomicU64,
     /// The incarnation that may touch disk and files; 0 while no process runs.
@@ -63,9 +73,10 @@ impl Machine {
         Self {
             name: name.to_owned(),
             gate: Arc::new(Gate::new(name, ground.points.clone(), stream("libraries"))),
-            disk: Arc::new(Disk::new(name, ground.now.clone(), stream("disk"))),
+            disk: Arc::new(Disk::new(name, ground.now.clone(), ground.seed, ground.points.clone())),
             files: Arc::default(),
-            wall_offset_ms: Arc::default(),
+            crystal: Arc::default(),
+            shutdown: watch::Sender::new(false),
             incarnations: AtomicU64::new(0),
             alive: Arc::default(),
             exit: Arc::default(),
@@ -79,11 +90,14 @@ impl Machine {
         let incarnation = self.incarnations.fetch_add(1, Ordering::Relaxed) + 1;
         self.alive.store(incarnation, Ordering::Relaxed);
         self.gate.reset(self.ground.seed, &format!("libraries/{}/{incarnation}", self.name));
+        self.shutdown.send_replace(false);
         *self.exit.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let clock = Arc::new(SimClock::new(self.ground.now.clone(), self.wall_offset_ms.clone()));
+        let clock = Arc::new(SimClock::new(self.ground.now.clone(), self.crystal.clone()));
         let net = SimNet {
             host: self.name.clone(),
             links: self.ground.links.clone(),
+            pipes: self.ground.pipes.clone(),
+            conns: self.ground.conns.clone(),
             clock: clock.clone(),
             connections: self.ground.connections.clone(),
         };
@@ -94,7 +108,12 @@ impl Machine {
             files: Arc::new(SimFiles::new(&self.name, self.files.clone(), self.alive.clone())),
         };
         let engine = Arc::new(OpenDisk::new(self.disk.clone(), clock, self.alive.clone()));
-        Boot { name: self.name.clone(), env, engine, incarnation }
+        Boot { name: self.name.clone(), env, engine, incarnation, shutdown: self.shutdown.subscribe() }
+    }
+
+    /// Starts so far.
+    pub(crate) fn incarnations(&self) -> u64 {
+        self.incarnations.load(Ordering::Relaxed)
     }
 
     /// How the process ended by itself, if it did.

@@ -5,6 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::trace;
 
+/// A driver that takes nothing for so long does not look at points at all; the rest is only in the trace.
+const REACHED_MAX: usize = 100_000;
+
 /// A chaos point that a host has reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
@@ -19,6 +22,7 @@ pub struct Reached {
 #[derive(Debug, Default)]
 struct State {
     watched: BTreeSet<String>,
+    reports_watched_only: bool,
     reached: Vec<Reached>,
 }
 
@@ -32,12 +36,26 @@ impl Points {
         self.lock().watched = names;
     }
 
+    /// Does somebody wait for this point? For points so frequent that they are only told of when watched.
+    pub(crate) fn is_watched(&self, point: &str) -> bool {
+        let state = self.lock();
+        !state.watched.is_empty() && state.watched.contains(point)
+    }
+
+    /// Shall [`Points::take`] tell only of watched points?
+    pub(crate) fn report_watched_only(&self, on: bool) {
+        self.lock().reports_watched_only = on;
+    }
+
     /// A task has reached a point; tells whether its host shall be held.
     pub(crate) fn reached(&self, host: &str, point: &'static str, detail: &str) -> bool {
         trace::note(host, point, detail);
         let mut state = self.lock();
-        state.reached.push(Reached { host: host.to_owned(), point, detail: detail.to_owned() });
-        state.watched.contains(point)
+        let watched = state.watched.contains(point);
+        if (watched || !state.reports_watched_only) && state.reached.len() < REACHED_MAX {
+            state.reached.push(Reached { host: host.to_owned(), point, detail: detail.to_owned() });
+        }
+        watched
     }
 
     /// What was reached since the last call, in order.

@@ -8,6 +8,10 @@
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::io::Write;
+use std::time::Duration;
+
+/// More messages than these no page can show.
+const MESSAGES_MAX: usize = 200_000;
 
 /// The state of the trace at the end of a run, or at any moment in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,6 +32,31 @@ struct Trace {
     now_ns: u64,
     out: Option<Box<dyn Write>>,
     line: String,
+    messages: Option<Messages>,
+}
+
+/// Writes to connections between machines, for people to look at.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Messages {
+    /// In the order in which they were received; those that never were come when their connection ends.
+    pub list: Vec<Message>,
+    /// How many more there were than are kept (200 000).
+    pub left_out: u64,
+}
+
+/// One write to a connection. Times are the world's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The machine that wrote.
+    pub from: String,
+    /// The machine at the other end.
+    pub to: String,
+    /// When it was written.
+    pub sent: Duration,
+    /// When its last byte was read; none when the connection ended before.
+    pub received: Option<Duration>,
+    /// How many bytes.
+    pub bytes: u64,
 }
 
 thread_local! {
@@ -50,6 +79,29 @@ pub fn record(out: Box<dyn Write>) {
 /// Writes what is buffered and closes the record. An error of the file is reported here.
 pub fn finish() -> std::io::Result<()> {
     with(|trace| trace.out.take()).map_or(Ok(()), |mut out| out.flush())
+}
+
+/// Keeps a list of all messages from now on, or stops doing so and forgets them. It is not a part of the trace: the hash
+/// is the same with it and without it.
+pub fn record_messages(on: bool) {
+    with(|trace| trace.messages = on.then(Messages::default));
+}
+
+/// The messages since the last call.
+pub fn take_messages() -> Messages {
+    with(|trace| trace.messages.as_mut().map(std::mem::take).unwrap_or_default())
+}
+
+/// A message that was received, or never will be.
+pub(crate) fn message(from: &str, to: &str, sent: Duration, received: Option<Duration>, bytes: u64) {
+    with(|trace| {
+        let Some(messages) = &mut trace.messages else { return };
+        if messages.list.len() >= MESSAGES_MAX {
+            messages.left_out += 1;
+            return;
+        }
+        messages.list.push(Message { from: from.to_owned(), to: to.to_owned(), sent, received, bytes });
+    });
 }
 
 /// The trace so far.

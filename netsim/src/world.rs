@@ -9,14 +9,16 @@ use std::time::{Duration, UNIX_EPOCH};
 use cara_env::{Clock, Files};
 
 use crate::clock::{EPOCH_MS, MachineClock, Now};
-use crate::disk::{Disk, Latency};
+use crate::disk::Disk;
 use crate::files::SimFiles;
 use crate::gate::Gate;
 use crate::libc::{self, Active};
 use crate::link::Links;
 use crate::machine::{Boot, Exit, Ground, Machine};
+use crate::pipe::Pipes;
 use crate::points::Reached;
-use crate::trace;
+use crate::snapshot::Snapshot;
+use crate::{Spread, trace};
 
 /// Connections and segments that turmoil queues per socket. Less makes it panic under a frozen listener.
 const TCP_CAPACITY: usize = 65_536;
@@ -29,19 +31,13 @@ pub struct Settings {
     /// The step of time. 1 ms is exact; 5 ms is nearly twice as fast and rounds latencies. Never below 1 ms: turmoil's
     /// clocks go wrong then.
     pub tick: Duration,
-    /// Least latency of a message.
-    pub latency_min: Duration,
-    /// Greatest latency of a message.
-    pub latency_max: Duration,
+    /// How long a message takes.
+    pub latency: Spread,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            tick: Duration::from_millis(1),
-            latency_min: Duration::from_millis(1),
-            latency_max: Duration::from_millis(10),
-        }
+        Self { tick: Duration::from_millis(1), latency: Spread::default() }
     }
 }
 
@@ -67,10 +63,12 @@ enum Power {
 /// A simulated world. One per process, run on one thread.
 pub struct World {
     sim: turmoil::Sim<'static>,
-    ground: Ground,
+    pub(crate) ground: Ground,
     machines: BTreeMap<String, Arc<Machine>>,
     power: BTreeMap<String, Power>,
     restarts: BTreeMap<String, Duration>,
+    /// Processes that were told to end by themselves, and when they are killed otherwise.
+    stopping: BTreeMap<String, Duration>,
     exits: Vec<(String, Exit)>,
     tick: Duration,
     _libc: Active,
@@ -88,37 +86,43 @@ impl World {
         // Hash maps take their keys once a thread: now, and not at a moment that depends on who made the first map.
         drop(std::hash::RandomState::new());
         trace::reset();
+        let (latency_max, curve, base) = turmoil_latency(&settings.latency);
         let mut builder = turmoil::Builder::new();
         builder
             .epoch(UNIX_EPOCH + Duration::from_millis(EPOCH_MS))
             .rng_seed(seed)
             .tick_duration(settings.tick.max(Duration::from_millis(1)))
             .simulation_duration(Duration::from_secs(1 << 32))
-            .min_message_latency(settings.latency_min)
-            .max_message_latency(settings.latency_max)
+            .min_message_latency(settings.latency.min())
+            .max_message_latency(latency_max)
             .tcp_capacity(TCP_CAPACITY)
             .ephemeral_ports(EPHEMERAL_PORTS)
             .enable_random_order();
+        let sim = builder.build();
+        sim.set_message_latency_curve(curve);
         let ground = Ground {
             seed,
             now: Now::default(),
             links: Arc::new(Links::default()),
+            pipes: Arc::new(Pipes::new(seed, base)),
+            conns: Arc::default(),
             points: Arc::default(),
             connections: Arc::new(AtomicU64::new(1)),
         };
         Self {
-            sim: builder.build(),
+            sim,
             ground,
             machines: BTreeMap::new(),
             power: BTreeMap::new(),
             restarts: BTreeMap::new(),
+            stopping: BTreeMap::new(),
             exits: Vec::new(),
             tick: settings.tick.max(Duration::from_millis(1)),
             _libc: active,
         }
     }
 
-    /// Adds a machine that runs `software` and starts it again `restart_after` it ended by itself.
+    /// Adds a machine, before the world runs or while it does, that runs `software` and starts it again `restart_after` it ended by itself.
     pub fn host<F>(&mut self, name: &str, restart_after: Option<Duration>, software: impl Fn(Boot) -> F + 'static)
     where
         F: Future<Output = Result<(), String>> + 'static,
@@ -140,6 +144,7 @@ impl World {
             };
             cara_env::on_host(machine.gate.clone(), life)
         });
+        self.apply_links(); // Machines without power are silent for a new one as well.
     }
 
     /// Adds a machine that runs `work` once.
@@ -157,6 +162,7 @@ impl World {
     pub fn step(&mut self) -> Result<(), WorldError> {
         let now = self.sim.elapsed();
         self.start_due(now);
+        self.kill_overdue(now);
         for machine in self.machines.values() {
             machine.gate.tick();
         }
@@ -205,6 +211,12 @@ impl World {
         self.ground.points.watch(names);
     }
 
+    /// Lets [`World::take_points`] tell only of watched points, which costs less. The trace has all of them in any case,
+    /// except `disk.sync`, `disk.synced` and `disk.write`, which are so frequent that they exist only while watched.
+    pub fn report_watched_only(&mut self, on: bool) {
+        self.ground.points.report_watched_only(on);
+    }
+
     /// The chaos points that were reached since the last call, in order.
     pub fn take_points(&mut self) -> Vec<Reached> {
         self.ground.points.take()
@@ -223,12 +235,17 @@ impl World {
     /// The machine's clock, for what outlives its processes.
     pub fn clock(&self, host: &str) -> Arc<dyn Clock> {
         let machine = self.machine(host);
-        Arc::new(MachineClock { now: self.ground.now.clone(), wall_offset_ms: machine.wall_offset_ms.clone() })
+        Arc::new(MachineClock { now: self.ground.now.clone(), crystal: machine.crystal.clone() })
     }
 
     /// The machine's files, seen from outside.
     pub fn files(&self, host: &str) -> Arc<dyn Files> {
         Arc::new(SimFiles::from_outside(host, self.machine(host).files.clone()))
+    }
+
+    /// How often the machine has started; 0 before the first time.
+    pub fn incarnation(&self, host: &str) -> u64 {
+        self.machine(host).incarnations()
     }
 
     /// Does a process run there (frozen or not)?
@@ -247,6 +264,11 @@ impl World {
             return;
         }
         trace::event(host, "fault.crash", &[]);
+        self.kill(host);
+    }
+
+    /// The process ends, whatever the reason; the kernel lives.
+    fn kill(&mut self, host: &str) {
         self.end_process(host);
         self.machine(host).disk.crash();
         self.ground.links.stopped(host, true);
@@ -264,6 +286,22 @@ impl World {
         self.end_process(host);
         self.machine(host).disk.power_loss();
         self.power.insert(host.to_owned(), Power::Dark);
+    }
+
+    /// Tells the process to end by itself ([`Boot::shutdown`]), and kills it if it has not after `grace`. It is not
+    /// started again before [`World::restart`]. Nothing happens if no process runs.
+    pub fn stop(&mut self, host: &str, grace: Duration) {
+        if !self.is_running(host) {
+            return;
+        }
+        trace::event(host, "fault.stop", &[u64::try_from(grace.as_millis()).unwrap_or(u64::MAX)]);
+        self.machine(host).shutdown.send_replace(true);
+        self.stopping.insert(host.to_owned(), self.now() + grace);
+    }
+
+    /// Is a process being stopped there that has not ended yet?
+    pub fn is_stopping(&self, host: &str) -> bool {
+        self.stopping.contains_key(host)
     }
 
     /// Starts a machine whose process is gone; nothing happens if it runs.
@@ -290,109 +328,29 @@ impl World {
         self.machine(host).files.wipe();
     }
 
-    /// Stops polling the machine's tasks (SIGSTOP). Its connections stay open, its clock goes on.
-    pub fn freeze(&mut self, host: &str) {
-        trace::event(host, "fault.freeze", &[]);
-        self.machine(host).gate.freeze();
+    /// A copy of the machine's disk and files as they are now, written but unsynced data included.
+    pub fn snapshot(&self, host: &str) -> Snapshot {
+        let machine = self.machine(host);
+        Snapshot { disk: machine.disk.image(), files: machine.files.image() }
     }
 
-    /// Polls the machine's tasks again (SIGCONT).
-    pub fn thaw(&mut self, host: &str) {
-        trace::event(host, "fault.thaw", &[]);
-        self.machine(host).gate.thaw();
+    /// Replaces disk and files of a stopped machine by a snapshot: an older one of its own (a restored backup), or one of
+    /// another machine (a cloned identity).
+    ///
+    /// # Panics
+    /// Panics when a process runs there.
+    pub fn restore(&mut self, host: &str, snapshot: &Snapshot) {
+        assert!(!self.is_running(host), "{host} runs; only a stopped machine gets other data");
+        trace::event(host, "fault.restore", &[snapshot.fingerprint()]);
+        self.machine(host).disk.restore(&snapshot.disk);
+        self.machine(host).files.restore(&snapshot.files);
     }
 
-    /// Limits the machine to so many task polls a tick; `None` lifts the limit.
-    pub fn slow_cpu(&mut self, host: &str, polls_per_tick: Option<u64>) {
-        trace::event(host, "fault.slow_cpu", &[polls_per_tick.unwrap_or(u64::MAX)]);
-        self.machine(host).gate.slow(polls_per_tick);
-    }
-
-    /// Drops everything that `from` sends to `to`, or stops doing so. Each call counts once.
-    pub fn cut(&mut self, from: &str, to: &str, on: bool) {
-        trace::note(from, if on { "fault.cut" } else { "fault.uncut" }, to);
-        self.ground.links.cut(from, to, on);
-        self.apply_links();
-    }
-
-    /// Drops everything between two machines.
-    pub fn partition(&mut self, a: &str, b: &str) {
-        self.cut(a, b, true);
-        self.cut(b, a, true);
-    }
-
-    /// Lifts one [`World::partition`].
-    pub fn repair(&mut self, a: &str, b: &str) {
-        self.cut(a, b, false);
-        self.cut(b, a, false);
-    }
-
-    /// Delays everything between two machines until it is lifted. Each call counts once.
-    pub fn hold(&mut self, a: &str, b: &str, on: bool) {
-        trace::note(a, if on { "fault.hold" } else { "fault.release" }, b);
-        self.ground.links.hold(a, b, on);
-        self.apply_links();
-    }
-
-    /// Cuts a machine off from all others, or lifts that again.
-    pub fn isolate(&mut self, host: &str, on: bool) {
-        for other in self.names() {
-            if other != host {
-                self.cut(host, &other, on);
-                self.cut(&other, host, on);
-            }
-        }
-    }
-
-    /// Opens every link. Machines without power stay dark.
-    pub fn heal_network(&mut self) {
-        trace::event("world", "heal", &[]);
-        self.ground.links.heal();
-        self.apply_links();
-    }
-
-    /// Steps the machine's wall clock by so many milliseconds, forward or back. Its monotonic clock does not move.
-    pub fn step_wall_clock(&mut self, host: &str, by_ms: i64) {
-        trace::event(host, "fault.wall_clock", &[by_ms.cast_unsigned()]);
-        self.machine(host).wall_offset_ms.fetch_add(by_ms, Ordering::Relaxed);
-    }
-
-    /// How long syncs of the machine's disk take from now on.
-    pub fn disk_latency(&mut self, host: &str, latency: Latency) {
-        trace::event(host, "fault.disk_latency", &[latency.min_us, latency.max_us]);
-        self.machine(host).disk.set_latency(latency);
-    }
-
-    /// The disk ends no sync while stalled.
-    pub fn disk_stall(&mut self, host: &str, on: bool) {
-        trace::event(host, "fault.disk_stall", &[u64::from(on)]);
-        self.machine(host).disk.set_stalled(on);
-    }
-
-    /// Leaves the disk so much room for keys and values (bytes), and files none at zero; `None` lifts the limit.
-    pub fn disk_room(&mut self, host: &str, bytes_max: Option<u64>) {
-        trace::event(host, "fault.disk_room", &[bytes_max.unwrap_or(u64::MAX)]);
-        self.machine(host).disk.set_bytes_max(bytes_max);
-        self.machine(host).files.set_full(bytes_max == Some(0));
-    }
-
-    /// Writes, syncs or both fail with an input/output error until this is lifted or the process dies.
-    pub fn disk_errors(&mut self, host: &str, writes: bool, syncs: bool) {
-        trace::event(host, "fault.disk_errors", &[u64::from(writes), u64::from(syncs)]);
-        self.machine(host).disk.set_failing(writes, syncs);
-    }
-
-    /// The disk acknowledges syncs and forgets them with the power: a planted fault that checkers must notice.
-    pub fn disk_lies(&mut self, host: &str, on: bool) {
-        trace::event(host, "fault.disk_lies", &[u64::from(on)]);
-        self.machine(host).disk.set_lying(on);
-    }
-
-    fn machine(&self, host: &str) -> &Machine {
+    pub(crate) fn machine(&self, host: &str) -> &Machine {
         self.machines.get(host).unwrap_or_else(|| panic!("no machine {host} in this world"))
     }
 
-    fn apply_links(&self) {
+    pub(crate) fn apply_links(&self) {
         self.ground.links.apply(&self.sim, &self.names());
     }
 
@@ -400,6 +358,7 @@ impl World {
     fn end_process(&mut self, host: &str) {
         let machine = self.machines[host].clone();
         machine.alive.store(0, Ordering::Relaxed);
+        self.stopping.remove(host);
         self.sim.crash(host);
         machine.gate.reset(self.ground.seed, &format!("libraries/{host}/none"));
     }
@@ -412,6 +371,15 @@ impl World {
         }
     }
 
+    fn kill_overdue(&mut self, now: Duration) {
+        let due: Vec<String> =
+            self.stopping.iter().filter(|(_, at)| **at <= now).map(|(host, _)| host.clone()).collect();
+        for host in due {
+            trace::event(&host, "stop.overdue", &[]);
+            self.kill(&host);
+        }
+    }
+
     /// A process that ended by itself: its tasks go, the kernel closes its connections.
     fn bury_exited(&mut self) {
         for host in self.names() {
@@ -421,14 +389,26 @@ impl World {
             }
             let Some(exit) = machine.exit() else { continue };
             trace::note(&host, "exit", exit.as_ref().err().map_or("", String::as_str));
-            self.end_process(&host);
-            machine.disk.crash();
-            self.ground.links.stopped(&host, true);
-            self.power.insert(host.clone(), Power::Stopped);
-            if let Some(after) = machine.restart_after {
+            let was_told_to = self.is_stopping(&host);
+            self.kill(&host);
+            if let Some(after) = machine.restart_after.filter(|_| !was_told_to) {
                 self.restarts.insert(host.clone(), self.now() + after);
             }
             self.exits.push((host, exit));
+        }
+    }
+}
+
+/// What turmoil shall draw itself: the greatest latency, and the curve below it. It knows only exponential latencies, so
+/// for others it gets the minimum, and the pipes draw the rest.
+fn turmoil_latency(latency: &Spread) -> (Duration, f64, Option<Spread>) {
+    let (min, max) = (latency.min(), latency.max());
+    match *latency {
+        Spread::Uniform { .. } if min == max => (max, 1.0, None),
+        Spread::Uniform { .. } => (min, 1.0, Some(*latency)),
+        Spread::Exponential { mean, .. } => {
+            let mean = mean.saturating_sub(min).max(Duration::from_micros(1));
+            (max, (max - min).as_secs_f64().max(1e-6) / mean.as_secs_f64(), None)
         }
     }
 }
