@@ -154,6 +154,48 @@ fn chromium_draws_a_run_without_findings_and_one_without_anything() {
         let drawn = Drawn::draw(&browser, name, &recording, &[]);
         drawn.has_no_script_errors();
         assert_eq!(drawn.data("first-violation-visible"), Some("none"));
-        assert!(drawn.dom.contains("No checker found anything wrong."));
+        assert!(drawn.dom.contains("No checker found anything wrong"));
     }
+}
+
+/// A browser that only dumps the document draws no frames: without this nothing would be drawn again after a key.
+const FRAMES: &str = "window.requestAnimationFrame = (draw) => setTimeout(draw, 1);";
+
+/// Presses keys, turns the wheel, drags, clicks and filters; writes down what the page shows after each.
+const USE_THE_PAGE: &str = include_str!("common/use_the_page.js");
+
+#[test]
+fn chromium_obeys_keys_wheel_mouse_and_filters() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("report.html");
+    let page_text = html(&common::sample())
+        .replacen("<head>", &format!("<head><script>{FRAMES}</script>"), 1)
+        .replacen("</body>", &format!("<script>{USE_THE_PAGE}</script></body>"), 1);
+    std::fs::write(&page, page_text).unwrap();
+    let dom = String::from_utf8(run(&browser, folder.path(), &page, &["--dump-dom"]).stdout).unwrap();
+    let drawn = Drawn { dom, screenshot: PathBuf::new(), _folder: folder };
+    drawn.has_no_script_errors();
+    let told: Vec<&str> = drawn.data("told").expect("the steps didn't get to their end").lines().collect();
+    let expected = [
+        "open|6 s|21.310 s|1 linearizable|Hosts 11/11|key-3",
+        "whole|1 min 0 s|21.310 s|1 linearizable|Hosts 11/11|key-3",
+        "next|6 s|24.050 s|2 single_instance|Hosts 11/11|key-3",
+        "previous|6 s|21.310 s|1 linearizable|Hosts 11/11|key-3",
+        "closer|3.75 s|21.310 s|1 linearizable|Hosts 11/11|key-3",
+        "back|6 s|21.310 s|1 linearizable|Hosts 11/11|key-3",
+        "wheel|3.71 s|21.310 s|1 linearizable|Hosts 11/11|key-3",
+        "click|1 min 0 s|30.000 s|1 linearizable|Hosts 11/11|key-3",
+        "step|1 min 0 s|30.500 s|1 linearizable|Hosts 11/11|key-3",
+        "key|1 min 0 s|30.500 s|1 linearizable|Hosts 11/11|key-1",
+        "hidden|1 min 0 s|30.500 s|1 linearizable|Hosts 10/11|key-1",
+        "violation|6 s|21.310 s|1 linearizable|Hosts 11/11|key-3",
+        "right|6 s|21.310 s|1 linearizable|Hosts 11/11|key-3",
+        "dragged|6 s|21.310 s|1 linearizable|Hosts 11/11|key-3",
+        "help true",
+    ];
+    assert_eq!(told, expected);
+    // 15 % to the right by key, 15 % back by the mouse.
+    let status = drawn.data("status").unwrap();
+    assert!(status.starts_with("17.590 s to 23.590 s"), "{status}");
 }

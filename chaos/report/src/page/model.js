@@ -5,6 +5,8 @@ const STATE_LANES = ["process", "role", "session", "container", "phase"];
 const FAULT_LANE = "fault";
 const CALL_LANE = "call";
 const MESSAGE_KIND = "message";
+/** Kinds of marks of which there are many: small, without words, and not stepped through. */
+const QUIET_MARKS = ["commit", "log"];
 /** Lanes that overlap themselves get this many rows at most; the rest share the last one. */
 const PACKED_ROWS_MAX = 6;
 
@@ -90,7 +92,7 @@ function allKeys(calls) {
 function allMoments(run) {
   const moments = [];
   for (const span of run.spans) moments.push([span.from_ms, span.host], [span.to_ms, span.host]);
-  for (const mark of run.marks) moments.push([mark.at_ms, mark.host]);
+  for (const mark of run.marks.filter(({ kind }) => !QUIET_MARKS.includes(kind))) moments.push([mark.at_ms, mark.host]);
   for (const finding of run.findings) moments.push([finding.at_ms, finding.host]);
   return moments.sort((a, b) => a[0] - b[0]);
 }

@@ -53,7 +53,7 @@ function make(tag, className = "", words = "") {
 
 /** Finds a place for everything again: after a filter or the window has changed. */
 function arrange() {
-  const heightMax = state.isPrinting ? Infinity : byId("scroller").clientHeight;
+  const heightMax = state.isPrinting ? 0 : byId("scroller").clientHeight;
   layout = layOut(model, isHostShown, isKindShown, heightMax);
   writeLabels();
   planDraw();
@@ -317,6 +317,7 @@ function repaintTheme() {
 
 function drawForPrint(isPrinting) {
   state.isPrinting = isPrinting;
+  if (isPrinting) document.querySelector(".seed-choices").open = true;
   theme = readTheme();
   arrange();
   draw();

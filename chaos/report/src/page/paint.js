@@ -319,9 +319,10 @@ function paintAxis(pen, model, options) {
   for (const tick of ticks(pen)) {
     const x = Math.round(pen.x(tick)) + 0.5;
     pen.line(x, AXIS_HEIGHT - 6, x, AXIS_HEIGHT, "dim");
-    pen.context.textAlign = x < 24 ? "left" : "center";
-    pen.text(formatTick(tick, step), Math.max(2, x), AXIS_HEIGHT - 14, TICK_GAP_PX, "dim");
-    pen.context.textAlign = "left";
+    const words = formatTick(tick, step);
+    const width = pen.textWidth(words, FONT);
+    const left = Math.min(Math.max(2, x - width / 2), pen.width - width - 2);
+    pen.text(words, left, AXIS_HEIGHT - 14, TICK_GAP_PX, "dim");
   }
   paintFlags(pen, model);
   paintCursor(pen, AXIS_HEIGHT, options.cursor);

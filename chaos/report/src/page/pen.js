@@ -31,8 +31,6 @@ const TONES = [
 const MARK_TONES = {
   election: "leader", commit: "running", heal: "good", snapshot: "session", point: "phase", fault: "fault", exit: "bad", verdict: "bad", log: "dim",
 };
-/** Drawn on top of the others, because there are few of them. */
-const QUIET_MARKS = ["commit", "log"];
 
 function readTheme() {
   const style = getComputedStyle(document.documentElement);

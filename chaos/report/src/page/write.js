@@ -1,5 +1,11 @@
 // ---- write: everything on the page that is text: header, findings, filters, names, side panel. ----
 
+const NOTHING_FOUND = {
+  pass: "No checker found anything wrong.",
+  fail: "No checker found anything wrong, yet the run failed: look at the marks and at the output of the command above.",
+  unknown: "No checker found anything wrong, but the run doesn't prove it either: something that was to happen didn't.",
+};
+
 // -- What is written once.
 
 function writeHeader() {
@@ -23,7 +29,7 @@ function writeFindings() {
   const count = model.findings.length;
   byId("findings-title").textContent = count === 0 ? "No findings" : `${count} finding${count === 1 ? "" : "s"}`;
   byId("first").disabled = count === 0;
-  if (count === 0) byId("findings").append(make("li", "none", "No checker found anything wrong."));
+  if (count === 0) byId("findings").append(make("li", "none", NOTHING_FOUND[model.run.verdict] ?? NOTHING_FOUND.unknown));
   model.findings.forEach((finding, i) => {
     const button = make("button");
     button.type = "button";
