@@ -52,3 +52,69 @@ fn the_clock_goes_on_while_the_machine_is_down() {
     assert_eq!(booted_at.len(), 2);
     assert_eq!(booted_at[1], Duration::from_secs(3));
 }
+
+/// A host's readings of its two clocks every 100 ms of its own time, with the world's time of each.
+type Readings = Arc<Mutex<Vec<(Duration, u64)>>>;
+
+fn reader(world: &mut World, name: &str) -> Readings {
+    let readings = Readings::default();
+    let inside = readings.clone();
+    world.host(name, None, move |boot| {
+        let (env, readings) = (boot.env, inside.clone());
+        async move {
+            loop {
+                readings.lock().unwrap().push((env.clock.monotonic(), env.clock.wall_ms()));
+                env.clock.sleep(Duration::from_millis(100)).await;
+            }
+        }
+    });
+    readings
+}
+
+#[test]
+fn a_drifting_clock_runs_at_its_own_rate_and_so_do_its_sleeps() {
+    let mut world = World::new(3);
+    let readings: Vec<Readings> = ["exact", "fast", "slow"].iter().map(|name| reader(&mut world, name)).collect();
+    // A tenth, far beyond any real clock, so that it shows in a short test.
+    world.drift("fast", 100_000);
+    world.drift("slow", -100_000);
+    world.run_until(Duration::from_secs(10), |_| false).unwrap();
+    let counts: Vec<usize> = readings.iter().map(|readings| readings.lock().unwrap().len()).collect();
+    assert!((98..=101).contains(&counts[0]), "{counts:?}");
+    assert!((107..=111).contains(&counts[1]), "a fast host does more in the same time: {counts:?}");
+    assert!((88..=91).contains(&counts[2]), "{counts:?}");
+    for (readings, ends) in readings.iter().zip([10_000, 11_000, 9_000]) {
+        let readings = readings.lock().unwrap();
+        let (monotonic, wall) = *readings.last().unwrap();
+        assert!((ends - 130..=ends).contains(&(monotonic.as_millis() as u64)), "{ends}: {monotonic:?}");
+        assert_eq!(wall, EPOCH_MS + monotonic.as_millis() as u64, "the wall clock has the same crystal");
+    }
+    assert_eq!(world.clock("fast").monotonic(), Duration::from_secs(11), "what outlives processes has it as well");
+}
+
+#[test]
+fn a_clock_whose_drift_changes_never_goes_back_or_jumps() {
+    let mut world = World::new(4);
+    let readings = reader(&mut world, "a");
+    for (second, ppm) in [(1, 500), (2, -500), (3, 0), (4, -100_000), (5, 100_000)] {
+        world.drift("a", ppm);
+        world.run_until(Duration::from_secs(second), |_| false).unwrap();
+    }
+    world.crash("a");
+    world.restart("a");
+    world.run_until(Duration::from_secs(6), |_| false).unwrap();
+    let readings = readings.lock().unwrap();
+    for two in readings.windows(2) {
+        let step = (two[1].0 - two[0].0).as_millis();
+        assert!((1..=112).contains(&step), "{two:?}");
+    }
+}
+
+#[test]
+fn a_machine_may_be_born_with_a_wrong_wall_clock() {
+    let mut world = World::new(5);
+    let readings = reader(&mut world, "a");
+    world.step_wall_clock("a", -86_400_000);
+    world.run_until(Duration::from_secs(1), |_| false).unwrap();
+    assert_eq!(readings.lock().unwrap()[0], (Duration::ZERO, EPOCH_MS - 86_400_000));
+}

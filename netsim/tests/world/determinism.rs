@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cara_netsim::{SimRng, World, trace};
+use cara_netsim::{SimRng, Spread, World, trace};
 
 use crate::ping::{self, Answers};
 
@@ -27,11 +27,23 @@ fn run(seed: u64) -> String {
     for _ in 0..12 {
         let host = format!("server{}", rng.between(0, 2));
         let until = world.now() + Duration::from_millis(rng.between(200, 900));
-        match rng.between(0, 4) {
+        let (from, to) = (host.clone(), format!("client{}", rng.between(0, 2)));
+        let slow = Spread::Exponential {
+            min: Duration::ZERO,
+            mean: Duration::from_millis(rng.between(1, 80)),
+            max: Duration::from_millis(300),
+        };
+        match rng.between(0, 10) {
             0 => world.freeze(&host),
             1 => world.crash(&host),
             2 => world.power_loss(&host),
             3 => world.isolate(&host, true),
+            4 => world.slow_link(&from, &to, slow, true),
+            5 => world.limit_link(&from, &to, 100, true),
+            6 => world.clog(&to, &from, true),
+            7 => drop(world.reset_connections(&from, &to)),
+            8 => world.drift(&host, 500),
+            9 => world.stop(&host, Duration::from_millis(100)),
             _ => world.slow_cpu(&host, Some(1)),
         }
         world.run_until(until, |_| false).unwrap();

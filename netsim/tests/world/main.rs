@@ -6,7 +6,10 @@ mod clock;
 mod determinism;
 mod disk;
 mod freeze;
+mod links;
 mod network;
 mod ping;
+mod process;
+mod rot;
 
 cara_netsim::override_libc!();
