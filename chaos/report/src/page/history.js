@@ -17,8 +17,8 @@ function callWords(call) {
   return `${call.client}: ${call.what} on ${call.key}\nsent ${formatTime(call.start_ms)}\n${answer}\n${place}${verdict}`;
 }
 
-function paintCall(pen, model, call, top, height, isLabelled = false) {
-  const end = callEnd(model, call);
+/** `end` is until when the call is shown. */
+function paintCall(pen, call, end, top, height, isLabelled = false) {
   if (!pen.isVisible(call.start_ms, end)) return;
   const x = pen.x(call.start_ms);
   const width = Math.max(2, pen.x(end) - x);
@@ -52,7 +52,8 @@ function layOutHistory(model, key) {
   const clients = model.hosts.map((host) => host.name).filter((name) => calls.some((call) => call.client === name));
   const rows = [];
   for (const client of clients) {
-    for (const things of packCalls(model, calls.filter((call) => call.client === client))) {
+    const own = calls.filter((call) => call.client === client);
+    for (const things of packRows(own, (call) => call.start_ms, (call) => callEnd(model, call), HISTORY_ROWS_MAX)) {
       rows.push({ client, things, top: HISTORY_PADDING + rows.length * HISTORY_ROW });
     }
   }
@@ -63,7 +64,7 @@ function paintHistory(pen, model, layout, options) {
   paintGrid(pen, pen.height);
   for (const row of layout.rows) {
     pen.line(0, row.top + HISTORY_ROW - 3.5, pen.width, row.top + HISTORY_ROW - 3.5, "line-soft");
-    for (const call of row.things) paintCall(pen, model, call, row.top, HISTORY_BAR, true);
+    for (const call of row.things) paintCall(pen, call, callEnd(model, call), row.top, HISTORY_BAR, true);
   }
   paintWitness(pen, model, layout);
   for (const finding of model.findings) {

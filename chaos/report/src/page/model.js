@@ -9,6 +9,10 @@ const MESSAGE_KIND = "message";
 const QUIET_MARKS = ["commit", "log"];
 /** Lanes that overlap themselves get this many rows at most; the rest share the last one. */
 const PACKED_ROWS_MAX = 6;
+/** The linearization has a scroll bar, so it may have more. */
+const HISTORY_ROWS_MAX = 60;
+/** A call without an answer may take effect until the end of the run, but its client soon does something else. */
+const OPEN_CALL_SHOWN_MS = 2000;
 
 /** Message columns, as the page's data holds them. */
 const [FROM, TO, SENT, RECEIVED, BYTES] = [0, 1, 2, 3, 4];
@@ -98,12 +102,12 @@ function allMoments(run) {
 }
 
 /** Puts things that overlap into different rows. `begin` and `end` give a thing's times. */
-function packRows(things, begin, end) {
+function packRows(things, begin, end, rowsMax = PACKED_ROWS_MAX) {
   const rows = [];
   const ends = [];
   for (const thing of [...things].sort((a, b) => begin(a) - begin(b))) {
     let row = ends.findIndex((free) => free <= begin(thing));
-    if (row < 0) row = Math.min(ends.length, PACKED_ROWS_MAX - 1);
+    if (row < 0) row = Math.min(ends.length, rowsMax - 1);
     ends[row] = Math.max(ends[row] ?? 0, end(thing));
     (rows[row] ??= []).push(thing);
   }
@@ -126,14 +130,17 @@ function rowsOf(model, host, isShown) {
     else packed.forEach((things) => rows.push({ lane, things }));
   }
   const calls = isShown(`lane:${CALL_LANE}`) ? model.calls.filter((call) => call.client === host.name) : [];
-  packCalls(model, calls).forEach((things) => rows.push({ lane: CALL_LANE, things }));
+  const packed = packRows(calls, (call) => call.start_ms, (call) => callShownEnd(model, call));
+  packed.forEach((things) => rows.push({ lane: CALL_LANE, things }));
   return rows;
 }
 
-function packCalls(model, calls) {
-  return packRows(calls, (call) => call.start_ms, (call) => callEnd(model, call));
+/** Until when the client's lane shows a call. */
+function callShownEnd(model, call) {
+  return call.end_ms ?? Math.min(call.start_ms + OPEN_CALL_SHOWN_MS, model.duration);
 }
 
+/** Until when a call may take effect. */
 function callEnd(model, call) {
   return call.end_ms ?? model.duration;
 }
@@ -160,7 +167,7 @@ function stateAt(model, host, at) {
     const isNow = span.host === host.name && span.from_ms <= at && (at < span.to_ms || at === model.duration);
     if (isNow) (lanes[span.lane] ??= []).push(span.label);
   }
-  const open = model.calls.filter((call) => call.client === host.name && call.start_ms <= at && at < callEnd(model, call));
+  const open = model.calls.filter((call) => call.client === host.name && call.start_ms <= at && at < callShownEnd(model, call));
   const past = model.run.marks.filter((mark) => mark.host === host.name && mark.at_ms <= at);
   const last = past.reduce((best, mark) => (best && best.at_ms > mark.at_ms ? best : mark), null);
   return { lanes, open, last };

@@ -317,6 +317,7 @@ function repaintTheme() {
 
 function drawForPrint(isPrinting) {
   state.isPrinting = isPrinting;
+  document.documentElement.classList.toggle("printing", isPrinting);
   if (isPrinting) document.querySelector(".seed-choices").open = true;
   theme = readTheme();
   arrange();

@@ -75,22 +75,22 @@ function paintGrid(pen, height) {
   }
 }
 
+/** A fault of the world lies over every host, but more lightly. */
 function paintFaultBands(pen, model, block, options) {
   if (!options.isKindShown(`lane:${FAULT_LANE}`)) return;
-  for (const row of block.rows.filter((row) => row.lane === FAULT_LANE)) {
-    for (const span of row.things.filter((span) => pen.isVisible(span.from_ms, span.to_ms))) {
-      const x = pen.x(span.from_ms);
-      const width = Math.max(2, pen.x(span.to_ms) - x);
-      pen.fill(x, block.top, width, block.height - 1, "fault", 0.1);
-      pen.line(x, block.top, x, block.top + block.height, "fault", { alpha: 0.6 });
-      pen.line(x + width, block.top, x + width, block.top + block.height, "fault", { alpha: 0.6, dash: [3, 3] });
-    }
+  const faults = model.run.spans.filter((span) => span.lane === FAULT_LANE && pen.isVisible(span.from_ms, span.to_ms));
+  for (const span of faults.filter((span) => span.host === block.host.name || span.host === WORLD)) {
+    const x = pen.x(span.from_ms);
+    const width = Math.max(2, pen.x(span.to_ms) - x);
+    pen.fill(x, block.top, width, block.height - 1, "fault", span.host === WORLD ? 0.06 : 0.14);
+    pen.line(x, block.top, x, block.top + block.height, "fault", { alpha: 0.6 });
+    pen.line(x + width, block.top, x + width, block.top + block.height, "fault", { alpha: 0.6, dash: [3, 3] });
   }
 }
 
 function paintRow(pen, model, row) {
   if (row.lane === CALL_LANE) {
-    for (const call of row.things) paintCall(pen, model, call, row.top + 1, row.height - 2);
+    for (const call of row.things) paintCall(pen, call, callShownEnd(model, call), row.top + 1, row.height - 2);
     return;
   }
   for (const span of row.things) {

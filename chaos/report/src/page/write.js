@@ -1,5 +1,7 @@
 // ---- write: everything on the page that is text: header, findings, filters, names, side panel. ----
 
+/** The side panel lists so many open calls of a client. */
+const OPEN_CALLS_LISTED_MAX = 4;
 const NOTHING_FOUND = {
   pass: "No checker found anything wrong.",
   fail: "No checker found anything wrong, yet the run failed: look at the marks and at the output of the command above.",
@@ -54,9 +56,11 @@ function writeChoices() {
 }
 
 function writeLeftOut() {
-  const parts = model.leftOut.map((part) => `${part.kept} of ${part.total} ${part.what}`);
-  const text = parts.length > 0 ? `To keep this page small it holds only ${parts.join(" and ")}; those near the first finding and lost messages were kept first.` : "";
-  byId("left-out").textContent = text;
+  for (const { what, kept, total } of model.leftOut) {
+    const note = make("span", "left-out", `holds only ${kept} of ${total} ${what}`);
+    note.title = "To keep this page small. Lost messages and messages near the first finding were kept first.";
+    byId("facts").append(note);
+  }
 }
 
 function writeKeys() {
@@ -225,7 +229,8 @@ function stateCard(host) {
   for (const [lane, labels] of Object.entries(lanes)) {
     if (lane !== "process" && lane !== FAULT_LANE) labels.forEach((label) => card.append(stateLine(lane, label)));
   }
-  for (const call of open) card.append(stateLine("calling", `${call.what} on ${call.key}`));
+  for (const call of open.slice(0, OPEN_CALLS_LISTED_MAX)) card.append(stateLine("calling", `${call.what} on ${call.key}`));
+  if (open.length > OPEN_CALLS_LISTED_MAX) card.append(stateLine("calling", `and ${open.length - OPEN_CALLS_LISTED_MAX} more`));
   if (last) card.append(stateLine(`${formatLength(state.cursor - last.at_ms)} ago`, `${last.kind}: ${last.text}`));
   return card;
 }

@@ -44,8 +44,8 @@ fn no_room_means_no_messages() {
 
 #[test]
 fn of_the_marks_only_commits_and_logs_go() {
-    let mut recording = Recording::default();
-    recording.marks = (0..500).map(|at| mark(at, if at % 50 == 0 { "election" } else { "commit" })).collect();
+    let marks = (0..500).map(|at| mark(at, if at % 50 == 0 { "election" } else { "commit" })).collect();
+    let mut recording = Recording { marks, ..Recording::default() };
     let left_out = thin_marks(&mut recording, 8_000).expect("500 marks don't fit into 4000 bytes");
     assert_eq!(recording.marks.iter().filter(|mark| mark.kind == "election").count(), 10);
     assert!(recording.marks.len() > 20, "more could have stayed: {}", recording.marks.len());

@@ -127,6 +127,7 @@ fn fault_spans() -> Vec<Span> {
         span("server-3", "fault", "slow disk, fsync +300 ms", 38_000, 42_000),
         span("server-3", "fault", "crash", 41_000, 43_500),
         span("client-2", "fault", "latency 80 ms", 19_800, 24_000),
+        span("", "fault", "every message may come twice", 45_000, 49_000),
     ]
 }
 
@@ -164,7 +165,7 @@ fn is_lost(from: &str, to: &str, at: u64) -> bool {
     let within = |(begin, end): (u64, u64)| (begin..end).contains(&at);
     (within(CUT) && from == "server-1" && to == "agent-2")
         || (within(POWER_LOSS) && to == "agent-3")
-        || (within(FREEZE) && to == "server-1" && at % 3 == 0)
+        || (within(FREEZE) && to == "server-1" && at.is_multiple_of(3))
 }
 
 fn is_silent(host: &str, at: u64) -> bool {
