@@ -65,7 +65,7 @@ pub struct Mark {
     pub at_ms: u64,
     /// On which machine; empty for the world.
     pub host: String,
-    /// `election`, `commit`, `heal`, `snapshot`, `point`, `fault`, `exit`, `log`.
+    /// `election`, `commit`, `heal`, `snapshot`, `point`, `fault`, `exit`, `verdict` (of a checker), `log`; others are shown too.
     pub kind: String,
     /// In words.
     pub text: String,
