@@ -18,6 +18,13 @@ pub struct Finding {
     pub text: String,
 }
 
+impl Finding {
+    /// A finding of `rule`, one of [`crate::rules`]; `host` is empty when it belongs to none or several.
+    pub fn new(at: Duration, rule: &str, host: &str, text: impl Into<String>) -> Self {
+        Self { at, rule: rule.to_owned(), host: host.to_owned(), text: text.into() }
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{:.3}] {}: ", self.at.as_secs_f64(), self.rule)?;
