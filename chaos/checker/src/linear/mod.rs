@@ -6,6 +6,8 @@
 
 mod need;
 mod search;
+#[cfg(test)]
+mod tests;
 mod told;
 
 use std::collections::BTreeMap;
