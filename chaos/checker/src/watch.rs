@@ -227,3 +227,6 @@ impl<'a> Reader<'a> {
         self.reached().map_or_else(|| "nothing".to_owned(), |reached| reached.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests;
