@@ -40,23 +40,22 @@ pub(crate) async fn enrol(
     runtime: &dyn ContainerRuntime,
 ) -> Result<Identity, EnrolError> {
     probe(env, config)?;
-    let key = pending_key(env, config)?;
+    let mut key = pending_key(env, config)?;
     cara_env::point("enrol.key_saved", || format!("node={}", config.node_name)).await;
-    let csr = CertificateParams::default()
-        .serialize_request(&key)
-        .map_err(|error| EnrolError::Key(error.to_string()))?
-        .der()
-        .to_vec();
     let mut request = EnrollRequest {
         token: token.secret.clone(),
         node_name: config.node_name.clone(),
-        csr,
+        csr: request_of(&key)?,
         address: config.advertise.clone(),
         facts: None,
         preflight: false,
     };
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max);
     loop {
+        if cara_env::planted("enrol-key-forgotten") {
+            key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|error| EnrolError::Key(error.to_string()))?;
+            request.csr = request_of(&key)?;
+        }
         request.facts = Some(facts::gather(env, runtime).await);
         cara_env::point("enrol.sent", || format!("node={}", config.node_name)).await;
         let (answer, election) = round(env, config, token, &request).await?;
@@ -82,6 +81,12 @@ pub(crate) async fn enrol(
     }
 }
 
+/// The signing request for a key.
+fn request_of(key: &KeyPair) -> Result<Vec<u8>, EnrolError> {
+    let request = CertificateParams::default().serialize_request(key);
+    request.map(|request| request.der().to_vec()).map_err(|error| EnrolError::Key(error.to_string()))
+}
+
 /// Finds out whether the folder can be written, before the token is at stake.
 fn probe(env: &Env, config: &Config) -> Result<(), EnrolError> {
     let file = config.data_dir.join("probe");
@@ -97,10 +102,8 @@ fn pending_key(env: &Env, config: &Config) -> Result<KeyPair, EnrolError> {
         Ok(pem) => KeyPair::from_pem(&String::from_utf8_lossy(&pem)).map_err(key_error),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(key_error)?;
-            if !cara_env::planted("enrol-key-forgotten") {
-                save_key(env, &file, &key)
-                    .map_err(|source| EnrolError::Folder { folder: config.data_dir.clone(), source })?;
-            }
+            save_key(env, &file, &key)
+                .map_err(|source| EnrolError::Folder { folder: config.data_dir.clone(), source })?;
             Ok(key)
         }
         Err(error) => Err(EnrolError::Key(format!("{}: {error}", file.display()))),

@@ -64,7 +64,9 @@ impl Keeper {
         let trusted: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(identity.ca_pem.as_bytes()).collect();
         verify_chain(&self.env, &renewed, &trusted.map_err(|_| "the known CA is not PEM")?)?;
         renewed.tls(&self.env).map_err(|error| error.to_string())?;
-        renewed.save(&*self.env.files, &self.file).map_err(|error| error.to_string())?;
+        if !cara_env::planted("renewal-not-persisted") {
+            renewed.save(&*self.env.files, &self.file).map_err(|error| error.to_string())?;
+        }
         cara_env::mark("renew.saved", String::new);
         self.tls.replace(&renewed.for_tls()).map_err(|error| error.to_string())?;
         *identity = renewed;

@@ -75,7 +75,9 @@ pub fn plan(owner: &Owner, desired: &[Assignment], observed: &Observed, tracker:
         let footprint = observed.workloads.get(*uid).unwrap_or(&nothing);
         let mut list = Vec::new();
         if assignment.remove {
-            remove(footprint, Some(assignment.generation), &mut list);
+            if !cara_env::planted("stop-not-confirmed") {
+                remove(footprint, Some(assignment.generation), &mut list); // Else it goes with what nobody wants.
+            }
         } else if !has_newer(footprint, assignment.generation) {
             let mut keep =
                 Keep { owner, assignment, footprint, tracker, now, list: &mut list, wake_at: &mut plan.wake_at };
@@ -84,9 +86,6 @@ pub fn plan(owner: &Owner, desired: &[Assignment], observed: &Observed, tracker:
         plan.add(uid, list, tracker, now);
     }
     for (uid, footprint) in observed.workloads.iter().filter(|(uid, _)| !wanted.contains_key(uid.as_str())) {
-        if cara_env::planted("orphan-not-removed") {
-            continue; // Nobody has asked for that.
-        }
         let mut list = Vec::new();
         remove(footprint, None, &mut list);
         plan.add(uid, list, tracker, now);
@@ -134,7 +133,7 @@ fn remove(footprint: &Footprint, up_to: Option<u64>, list: &mut Vec<Action>) {
             discard(held, "", list);
         }
     }
-    if newer {
+    if newer || cara_env::planted("orphan-not-removed") {
         return;
     }
     let networks = footprint.networks.iter().cloned().map(Step::RemoveNetwork);

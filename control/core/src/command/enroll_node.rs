@@ -43,12 +43,15 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: EnrollNode) -> Result<
         Some(token) if token.purpose == TokenPurpose::Reenroll => TokenPurpose::Reenroll,
         Some(_) | None => TokenPurpose::Node,
     };
-    let token = super::check_join_token(state, cx, &cmd.token_hash, purpose, &cmd.name)?;
     let used =
         TokenUse { at_ms: cx.at_ms, node: cmd.node.clone(), key_hash: cmd.certificate.key_hash.clone(), server: 0 };
-    if planted("token-spent-before-validation") {
+    let checked = super::check_join_token(state, cx, &cmd.token_hash, purpose, &cmd.name);
+    if planted("token-spent-before-validation")
+        && let Some(token) = state.join_token_by_hash(&cmd.token_hash).map(|token| token.id.clone())
+    {
         state.edit_join_token(cx, &token, |t| t.used = Some(used.clone()));
     }
+    let token = checked?;
     name::check_node("name", &cmd.name)?;
     super::check_text("address", &cmd.address, 0)?;
     super::check_certificate("certificate", &cmd.certificate)?;

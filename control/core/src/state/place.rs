@@ -3,8 +3,9 @@
 use super::State;
 use crate::entry::Context;
 use crate::event::Event;
-use crate::id::{NodeId, WorkloadUid};
+use crate::id::{Generation, NodeId, WorkloadUid};
 use crate::model::{Placement, Workload};
+use crate::planted::planted;
 use crate::schedule::{self, NoNode};
 
 impl State {
@@ -12,7 +13,10 @@ impl State {
     pub(crate) fn grant(&mut self, cx: &Context, uid: &WorkloadUid, node: NodeId, auto_placed: bool) -> Vec<Event> {
         let mut events = Vec::new();
         self.edit_workload(cx, uid, |workload| {
-            let generation = workload.last_generation.next();
+            let mut generation = workload.last_generation.next();
+            if planted("new-spec-restarts-generation") {
+                generation = Generation(1);
+            }
             workload.last_generation = generation;
             workload.placement =
                 Some(Placement { node: node.clone(), generation, assigned_at_ms: cx.at_ms, auto_placed });

@@ -93,11 +93,7 @@ pub async fn show(
 
 async fn read_manifest(api: &Api, kind: WorkloadKind, body: Body) -> Result<ApplyWorkload, ApiError> {
     let manifest: WorkloadManifest = body::parse(body, api.config.body_max).await?;
-    let mut uid = WorkloadUid::new(format!("wl_{}", cara_env::hex(&*api.env.rng, 12)));
-    if cara_env::planted("delete-forgets-placement-generation") {
-        let named = format!("{}/{}", kind.as_str(), manifest.metadata.name); // Stable, so that a retry finds it.
-        uid = WorkloadUid::new(format!("wl_{}", &cara_transport::fingerprint(named.as_bytes())[..24]));
-    }
+    let uid = WorkloadUid::new(format!("wl_{}", cara_env::hex(&*api.env.rng, 12)));
     api.read_local(|state| apply_workload(state, kind, manifest, uid))
 }
 
