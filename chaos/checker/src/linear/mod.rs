@@ -1,7 +1,8 @@
 //! Are the calls on each key linearizable: is there one order of them that respects real time and in which a plain
 //! register would have given every answer?
 //!
-//! The search is that of Wing and Gong with Lowe's memo, key by key; see `search` for what makes it fast. Its work is
+//! Keys are judged one by one. Reads and writes of values that are each written once take no search at all (`zones`).
+//! Other histories are searched as Wing and Gong did it, with Lowe's memo (`search`); the work is
 //! bounded: a history that takes more is [`Judged::TooHard`], which is a reason for the verdict *unknown*, never a pass.
 
 mod need;
@@ -9,6 +10,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 mod told;
+mod zones;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

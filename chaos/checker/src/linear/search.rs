@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::need::{ABSENT, Kind, Needs, Op, prepare};
-use super::{Call, Judged};
+use super::{Call, Judged, zones};
 
 /// States that may be visited to find a longer start of an order for the report, once it is known that there is no
 /// whole one.
-const BUDGET_TO_TELL: u64 = 20_000;
+const BUDGET_TO_TELL: u64 = 4_000;
 
 /// Judges the calls on one key, which come by start.
 pub(super) fn judge(calls: &[Call], of_key: &[usize], budget: u64) -> Judged {
@@ -28,19 +28,28 @@ pub(super) fn judge(calls: &[Call], of_key: &[usize], budget: u64) -> Judged {
         search.walk(BUDGET_TO_TELL.min(budget));
         return Judged::Broken { longest: search.calls_of(&search.longest), stuck: op.call };
     }
+    match zones::order(&ops) {
+        Some(Some(order)) => return Judged::Linearizable { order: order.iter().map(|i| ops[*i].call).collect() },
+        Some(None) => return broken(&ops, needs, Vec::new()),
+        None => {}
+    }
     let mut search = Search::new(&ops, needs.clone(), true);
     match search.walk(budget) {
         Walk::Found => Judged::Linearizable { order: search.calls_of(&search.order) },
         Walk::Spent => Judged::TooHard { states: budget },
-        Walk::None => {
-            // A start of an order that ignores what is needed later is longer, and shows where it clashes.
-            let mut teller = Search::new(&ops, needs, false);
-            teller.walk(BUDGET_TO_TELL);
-            let best = if teller.longest.len() >= search.longest.len() { teller } else { search };
-            let stuck = best.first_left().expect("an order of all answered calls would have been found");
-            Judged::Broken { longest: best.calls_of(&best.longest), stuck }
-        }
+        Walk::None => broken(&ops, needs, search.longest),
     }
+}
+
+/// There is no order. A start of one that ignores what is needed later is longer, and shows where it clashes.
+fn broken(ops: &[Op], needs: Needs, longest: Vec<usize>) -> Judged {
+    let mut teller = Search::new(ops, needs, false);
+    teller.walk(BUDGET_TO_TELL);
+    if teller.longest.len() < longest.len() {
+        teller.longest = longest;
+    }
+    let stuck = teller.first_left().expect("an order of all answered calls would have been found");
+    Judged::Broken { longest: teller.calls_of(&teller.longest), stuck }
 }
 
 /// How a walk ended.
