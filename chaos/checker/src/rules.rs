@@ -20,6 +20,8 @@ pub const LEADER_COMPLETENESS: &str = "raft.leader-completeness";
 /// See [`RULES`].
 pub const COMMITTED_IMMUTABLE: &str = "raft.committed-immutable";
 /// See [`RULES`].
+pub const QUORUM: &str = "raft.quorum";
+/// See [`RULES`].
 pub const STATE_HASH: &str = "raft.state-hash";
 /// See [`RULES`].
 pub const TERM_REGRESSED: &str = "raft.term-regressed";
@@ -55,6 +57,7 @@ pub const RULES: &[Rule] = &[
     rule(LOG_MATCHING, "Entries with the same index and term are the same, and so is everything before them."),
     rule(LEADER_COMPLETENESS, "A leader has every entry that was committed in an earlier term."),
     rule(COMMITTED_IMMUTABLE, "A committed entry is never replaced and never cut off."),
+    rule(QUORUM, "What is committed is in the logs of a majority of the voters."),
     rule(STATE_HASH, "Servers that have applied the same entries have the same state."),
     rule(TERM_REGRESSED, "A server's term never goes back, not over a restart either."),
     rule(VOTE_REGRESSED, "A server votes once in a term and never forgets its vote, not over a restart either."),

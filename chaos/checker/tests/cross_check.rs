@@ -177,9 +177,9 @@ impl Specification for Register {
 fn theirs(calls: &[Call]) -> bool {
     let mut events = Vec::new();
     for call in calls {
-        let client: usize = call.client[1..].parse().unwrap();
+        let client: usize = call.client[1..].parse().expect("clients are c0, c1, ...");
         events.push((call.start, client, Action::Call(call.act)));
-        events.push((call.end.unwrap(), client, Action::Response(call.act)));
+        events.push((call.end.expect("only complete histories are compared"), client, Action::Response(call.act)));
     }
     events.sort_by_key(|(at, ..)| *at);
     let actions = events.into_iter().map(|(_, client, action)| (client, action)).collect();
@@ -192,7 +192,7 @@ fn plainest(calls: &[Call], left: u32, value: Option<u64>) -> bool {
     if open().all(|i| calls[i].end.is_none()) {
         return true;
     }
-    let first_end = open().filter_map(|i| calls[i].end).min().unwrap();
+    let first_end = open().filter_map(|i| calls[i].end).min().expect("an answered call is left");
     open().filter(|i| calls[*i].start <= first_end).any(|i| {
         let after = fits(calls[i].act, calls[i].end.is_some(), value);
         after.is_some_and(|after| plainest(calls, left & !(1 << i), after))
@@ -292,7 +292,7 @@ fn long_histories_are_judged_within_the_budget() {
     let mut invalid = 0;
     for seed in 0..120 {
         let mut dice = Dice(seed ^ 0x1234_0000);
-        let is_rich = seed % 3 == 0;
+        let is_rich = seed % 4 == 0;
         let clients = if is_rich { 8 } else { 12 + dice.below(189) };
         let shape = Shape { calls: 200, clients, values: 0, lost: 25, is_rich, has_deletes: is_rich };
         let mut calls = run(&mut dice, shape);

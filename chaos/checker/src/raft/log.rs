@@ -142,6 +142,11 @@ impl Committed {
         self.entries.last_key_value().map(|(index, _)| *index)
     }
 
+    /// The entry with the highest index, and who knew it first.
+    pub(super) fn newest(&self) -> Option<(&Entry, &str)> {
+        self.entries.last_key_value().map(|(_, (entry, server))| (entry, server.as_str()))
+    }
+
     /// Is this very entry committed?
     pub(super) fn is(&self, entry: &Entry) -> bool {
         self.entries.get(&entry.index).is_some_and(|(known, _)| known == entry)

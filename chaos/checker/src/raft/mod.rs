@@ -3,7 +3,8 @@
 //! The driver calls [`Raft::observe`] when something about a server has changed, with the changes of its log since the
 //! last call. The work is proportional to these changes, never to the log.
 //!
-//! A server is its data: after its folder is wiped or restored from a copy, call [`Raft::forget`].
+//! A server is its data: after its folder is wiped or replaced by a copy, call [`Raft::forget`]. A cluster that is
+//! founded anew from a backup is another cluster: begin with a new [`Raft`].
 
 mod log;
 #[cfg(test)]
@@ -57,7 +58,7 @@ pub struct View {
     pub appended: Vec<Entry>,
     /// Entries up to this index are in a snapshot and no longer in the log; none if all are in the log.
     pub purged_to: Option<u64>,
-    /// The last index that it knows to be committed; none if none.
+    /// The last index that it knows to be committed; none if none. Never more than the leader of `term` may know.
     pub committed: Option<u64>,
     /// The last index that it has applied; none if none.
     pub applied: Option<u64>,
@@ -71,6 +72,8 @@ pub struct Raft {
     committed: Committed,
     /// Who led a term, and whoever else was already blamed for it.
     leaders: BTreeMap<u64, Vec<String>>,
+    /// The committed index that was last found to be on too few servers.
+    blamed: Option<u64>,
     /// State hash after an applied index, and who had it first.
     hashes: BTreeMap<u64, (u64, String)>,
 }
@@ -150,6 +153,29 @@ impl Raft {
             self.hashes.pop_first();
         }
         seen.findings
+    }
+
+    /// Is the newest committed entry in the logs of a majority of these voters? One finding an entry.
+    ///
+    /// Call it when all that has changed was observed, with the voters of the newest membership that is committed. A
+    /// voter that was never seen or was forgotten has nothing: don't call it until a wiped voter has caught up.
+    pub fn quorum(&mut self, at: Duration, voters: &[&str]) -> Option<Finding> {
+        let (entry, knows) = self.committed.newest().filter(|(entry, _)| Some(entry.index) > self.blamed)?;
+        let has = |voter: &&&str| {
+            let log = self.servers.get(**voter).map(|server| &server.log);
+            log.is_some_and(|log| log.has(entry) || log.is_purged(entry.index))
+        };
+        let holders: Vec<&str> = voters.iter().filter(has).copied().collect();
+        if holders.len() * 2 > voters.len() {
+            return None;
+        }
+        let Entry { index, term, .. } = entry;
+        let text = format!(
+            "{knows} knows entry {index} of term {term} as committed, but of {} voters only {holders:?} have it",
+            voters.len()
+        );
+        self.blamed = Some(*index);
+        Some(Finding::new(at, rules::QUORUM, "", text))
     }
 
     /// The server's data were wiped or replaced by other data: what it once knew no longer binds it. What it had

@@ -181,6 +181,22 @@ fn states_that_differ_after_the_same_entry_are_found() {
 }
 
 #[test]
+fn what_is_committed_must_be_in_most_logs() {
+    let voters = ["a", "b", "c"];
+    let mut story = Story::begun();
+    assert_eq!(story.raft.quorum(story.at, &voters), None);
+    assert_eq!(story.see("a", 1, &leader(view(1, entries(1, 3..=3), Some(3)))), NONE);
+    let finding = story.raft.quorum(story.at, &voters).unwrap();
+    assert_eq!(finding.rule, rules::QUORUM);
+    assert!(finding.text.ends_with("of 3 voters only [\"a\"] have it"), "{}", finding.text);
+    assert_eq!(story.raft.quorum(story.at, &voters), None, "it is told once");
+    // A power loss that takes an entry from the second of two that had it.
+    let mut story = Story::begun();
+    assert_eq!(story.see("b", 2, &View { truncated_from: Some(2), ..view(1, Vec::new(), None) }), NONE);
+    assert!(story.raft.quorum(story.at, &voters).is_some());
+}
+
+#[test]
 fn a_long_log_costs_no_more_than_its_changes() {
     let mut story = Story::default();
     let count = 50_000;
