@@ -1,0 +1,207 @@
+//! The scenario that a seed makes out of nothing: which faults are possible in this run, how often, in which cluster.
+
+use std::time::Duration;
+
+use crate::kind::Kind;
+use crate::rng::Stream;
+use crate::scenario::{Cluster, Every, FORMAT, Fault, Latency, RunSpec, Scenario, Workload};
+use crate::time::{Span, SpanRange};
+
+/// From one fault to the next, over all kinds.
+const GAP_MS: (u64, u64) = (1_200, 3_500);
+/// A quarter of the faults lasts longer than an election, most don't.
+const LASTS_MS: (u64, u64) = (300, 8_000);
+/// So many at a time, so that the cluster has a chance to work in between.
+const ACTIVE_MAX: usize = 2;
+/// In so many of a hundred runs a kind of fault is possible.
+const KIND_IS_ON: u64 = 55;
+
+/// Kinds with their weight among the others and whom they hit. The leader is hit every second time.
+const KINDS: &[(Kind, u64, Whom)] = &[
+    (Kind::Crash, 4, Whom::Any),
+    (Kind::Stop, 2, Whom::Any),
+    (Kind::PowerLoss, 3, Whom::Any),
+    (Kind::Freeze, 4, Whom::Any),
+    (Kind::Isolate, 4, Whom::Any),
+    (Kind::Partition, 3, Whom::Any),
+    (Kind::Ring, 1, Whom::AllServers),
+    (Kind::Bridge, 1, Whom::AllServers),
+    (Kind::Clog, 2, Whom::Any),
+    (Kind::Hold, 2, Whom::Any),
+    (Kind::SlowLink, 2, Whom::Any),
+    (Kind::Reset, 2, Whom::Any),
+    (Kind::ClockStep, 2, Whom::Any),
+    (Kind::ClockDrift, 1, Whom::Any),
+    (Kind::SlowCpu, 1, Whom::Servers),
+    (Kind::SlowDisk, 2, Whom::Servers),
+    (Kind::StallDisk, 2, Whom::Servers),
+    (Kind::DiskFull, 1, Whom::Servers),
+    (Kind::WriteError, 1, Whom::Servers),
+    (Kind::SyncError, 1, Whom::Servers),
+    (Kind::TornTail, 1, Whom::Servers),
+    (Kind::StartFails, 1, Whom::Agents),
+    (Kind::StartHangs, 1, Whom::Agents),
+    (Kind::ContainerExits, 1, Whom::Agents),
+    (Kind::ImageMissing, 1, Whom::Agents),
+    (Kind::EngineAway, 1, Whom::Agents),
+    (Kind::EngineDown, 1, Whom::Agents),
+    (Kind::VolumeError, 1, Whom::Agents),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whom {
+    Any,
+    Servers,
+    AllServers,
+    Agents,
+}
+
+/// What a seed makes out of nothing.
+pub fn swarm(seed: u64) -> Scenario {
+    let mut rng = Stream::new(seed, "swarm");
+    let cluster = cluster(&mut rng);
+    let mut on: Vec<&(Kind, u64, Whom)> = KINDS.iter().filter(|_| rng.chance(KIND_IS_ON)).collect();
+    if on.is_empty() {
+        on.extend(KINDS.first());
+    }
+    let gap = rng.between(GAP_MS.0, GAP_MS.1);
+    let total: u64 = on.iter().map(|(_, weight, _)| weight).sum();
+    let mut fault: Vec<Fault> = on.into_iter().map(|kind| again_and_again(*kind, gap * total, &mut rng)).collect();
+    fault.extend(blackout(&mut rng));
+    fault.extend(membership(&cluster, &mut rng));
+    let workload = Workload { watchers: 1 + usize::from(rng.chance(40)), ..Workload::default() };
+    Scenario {
+        format: FORMAT,
+        name: "swarm".into(),
+        about: String::new(),
+        tags: Vec::new(),
+        seen_at: Vec::new(),
+        cluster,
+        workload,
+        run: RunSpec { swarm: true, active_max: Some(ACTIVE_MAX), ..RunSpec::default() },
+        fault,
+        expect: Vec::new(),
+    }
+}
+
+fn cluster(rng: &mut Stream) -> Cluster {
+    let servers = if rng.chance(15) { 5 } else { 3 };
+    let spares = if servers == 3 && rng.chance(20) { rng.between(1, 2) } else { 0 };
+    let agents = if rng.chance(5) { rng.between(7, 20) } else { rng.between(2, 5) };
+    let mean_ms = rng.chance(60).then(|| rng.between(2, 6));
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    Cluster {
+        servers,
+        spares: count(spares),
+        agents: count(agents),
+        clients: count(rng.between(2, 4)),
+        latency: Latency { min_ms: 1, mean_ms, max_ms: rng.between(8, 25) },
+        clock_offset_ms: if rng.chance(30) { rng.between(10, 2_000) } else { 0 },
+        clock_drift_ppm: if rng.chance(30) { rng.between(10, 200) } else { 0 },
+    }
+}
+
+/// One kind of fault, so often that all kinds together come once a gap.
+fn again_and_again((kind, weight, whom): (Kind, u64, Whom), total_ms: u64, rng: &mut Stream) -> Fault {
+    let target = match whom {
+        Whom::AllServers => "server:*",
+        Whom::Agents => "agent:any",
+        Whom::Servers => *rng.pick(&["leader", "server:any", "follower:any"]).unwrap_or(&"leader"),
+        Whom::Any => *rng.pick(&["leader", "leader", "server:any", "follower:any", "agent:any"]).unwrap_or(&"leader"),
+    };
+    let to = kind.needs_to().then(|| {
+        let ends = ["server:any", "server:*", "follower:*", "agent:*", "client:*"];
+        (*rng.pick(&ends).unwrap_or(&"server:any")).to_owned()
+    });
+    let mean = Duration::from_millis((total_ms / weight).max(500));
+    let oneway = kind == Kind::Partition && rng.chance(50);
+    Fault {
+        every: Some(Every { mean: Span(mean) }),
+        to,
+        dir: oneway.then_some(crate::scenario::Dir::Oneway),
+        lasts: between(LASTS_MS),
+        ..fault(kind, target)
+    }
+}
+
+/// In some runs all servers lose power at the same moment.
+fn blackout(rng: &mut Stream) -> Option<Fault> {
+    rng.chance(20).then(|| Fault {
+        id: "blackout".into(),
+        at: Some(between((5_000, 25_000))),
+        lasts: between((300, 3_000)),
+        ..fault(Kind::PowerLoss, "server:*")
+    })
+}
+
+/// Spares join, and in some of these runs a server leaves again.
+fn membership(cluster: &Cluster, rng: &mut Stream) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for i in 0..cluster.spares {
+        let from = 2_000 + 6_000 * i as u64;
+        let at = Some(between((from, from + 8_000)));
+        faults.push(Fault { id: format!("grow-{}", i + 1), at, ..fault(Kind::AddServer, "spare") });
+    }
+    if cluster.spares > 0 && rng.chance(50) {
+        let at = Some(between((18_000, 26_000)));
+        let target = *rng.pick(&["leader", "follower:any"]).unwrap_or(&"leader");
+        faults.push(Fault { id: "leave".into(), at, ..fault(Kind::RemoveServer, target) });
+    }
+    faults
+}
+
+fn between((from, to): (u64, u64)) -> SpanRange {
+    SpanRange::Between([Span(Duration::from_millis(from)), Span(Duration::from_millis(to))])
+}
+
+/// A fault of this kind that has no time yet.
+fn fault(kind: Kind, target: &str) -> Fault {
+    Fault {
+        id: kind.name().to_owned(),
+        at: None,
+        every: None,
+        after: None,
+        on: None,
+        what: kind,
+        target: target.to_owned(),
+        to: None,
+        dir: None,
+        bind: None,
+        lasts: between((1_000, 3_000)),
+        add: None,
+        by: None,
+        ppm: None,
+        optional: false,
+        budget: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan;
+
+    #[test]
+    fn every_seed_makes_a_scenario_that_can_be_written_and_read() {
+        let (mut kinds, mut five, mut spares) = (std::collections::BTreeSet::new(), 0, 0);
+        for seed in 1..=200 {
+            let scenario = swarm(seed);
+            let again = Scenario::parse(&scenario.to_toml()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert_eq!(again, scenario);
+            let plan = plan(&scenario, seed);
+            assert!(!plan.ops.is_empty());
+            kinds.extend(plan.faults.iter().map(|fault| fault.what.kind));
+            five += usize::from(scenario.cluster.servers == 5);
+            spares += usize::from(scenario.cluster.spares > 0);
+        }
+        assert!(kinds.len() >= KINDS.len(), "only {kinds:?}");
+        assert!(five > 10 && spares > 10, "{five} of five, {spares} with spares");
+    }
+
+    #[test]
+    fn faults_are_neither_rare_nor_everywhere() {
+        let counts = (1..=100).map(|seed| plan(&swarm(seed), seed).faults.len());
+        let average = counts.sum::<usize>() / 100;
+        assert!((8..=40).contains(&average), "{average} faults in 30 s");
+    }
+}
