@@ -18,6 +18,7 @@
 //! | `network`, `connection`, `pace`, `service` | what goes to and comes from the peers |
 //! | `rt` | openraft's tasks and randomness through the seams |
 //! | [`rocks`], [`memory`] | engines; [`engine_contract`] is what both must keep |
+//! | [`inspect`] | what a write says, for checkers outside |
 //! | [`testing`] | a small machine that proves replication without a domain |
 //!
 //! Invariants: a vote or an entry is durable before anyone is told; state and its position change in one batch; no read
@@ -31,6 +32,7 @@ mod disk;
 pub mod engine_contract;
 mod error;
 mod handle;
+pub mod inspect;
 mod log;
 mod machine;
 mod members;

@@ -28,7 +28,7 @@ pub(crate) fn key(index: u64) -> [u8; 8] {
     index.to_be_bytes()
 }
 
-fn index_of(key: &[u8]) -> io::Result<u64> {
+pub(crate) fn index_of(key: &[u8]) -> io::Result<u64> {
     let key = key.try_into().map_err(|_| damaged("a log key is not an index"))?;
     Ok(u64::from_be_bytes(key))
 }
@@ -37,7 +37,7 @@ pub(crate) fn encode_entry(entry: &Entry) -> Vec<u8> {
     seal(&encode(entry))
 }
 
-fn decode_entry(index: u64, value: &[u8]) -> io::Result<Entry> {
+pub(crate) fn decode_entry(index: u64, value: &[u8]) -> io::Result<Entry> {
     let what = format!("log entry {index}");
     let entry: Entry = decode(unseal_or_fail(value, &what)?, &what)?;
     if entry.log_id.index() == index { Ok(entry) } else { Err(damaged(format!("{what} stands at the wrong place"))) }

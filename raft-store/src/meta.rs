@@ -14,9 +14,9 @@ use crate::{Config, OpenError};
 pub(crate) const FORMAT: u32 = 1;
 
 const IDENTITY: &[u8] = b"identity";
-const VOTE: &[u8] = b"vote";
-const COMMITTED: &[u8] = b"committed";
-const PURGED: &[u8] = b"purged";
+pub(crate) const VOTE: &[u8] = b"vote";
+pub(crate) const COMMITTED: &[u8] = b"committed";
+pub(crate) const PURGED: &[u8] = b"purged";
 
 /// Whose database it is. Fields are only ever added at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,7 +23,7 @@ use crate::snapshot::{Record, SnapshotData, Snapshots};
 use crate::types::{Bytes, Entry, LogId, Membership, Snapshot, SnapshotMeta, TypeConfig, position};
 use crate::{Position, StateMachine};
 
-const POSITION: &[u8] = b"m";
+pub(crate) const POSITION: &[u8] = b"m";
 const DATA: &[u8] = b"d";
 const DATA_END: &[u8] = b"e";
 
@@ -55,9 +55,9 @@ impl<SM> Shared<SM> {
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Applied {
-    log_id: Option<LogId>,
-    membership: Membership,
+pub(crate) struct Applied {
+    pub(crate) log_id: Option<LogId>,
+    pub(crate) membership: Membership,
 }
 
 /// Index of the last applied entry, as stored.
