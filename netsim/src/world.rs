@@ -69,6 +69,8 @@ pub struct World {
     restarts: BTreeMap<String, Duration>,
     /// Processes that were told to end by themselves, and when they are killed otherwise.
     stopping: BTreeMap<String, Duration>,
+    /// Of those, the ones that shall start again once they have ended.
+    starting_again: BTreeSet<String>,
     exits: Vec<(String, Exit)>,
     tick: Duration,
     _libc: Active,
@@ -116,6 +118,7 @@ impl World {
             power: BTreeMap::new(),
             restarts: BTreeMap::new(),
             stopping: BTreeMap::new(),
+            starting_again: BTreeSet::new(),
             exits: Vec::new(),
             tick: settings.tick.max(Duration::from_millis(1)),
             _libc: active,
@@ -269,10 +272,14 @@ impl World {
 
     /// The process ends, whatever the reason; the kernel lives.
     fn kill(&mut self, host: &str) {
+        let starts_again = self.starting_again.contains(host);
         self.end_process(host);
         self.machine(host).disk.crash();
         self.ground.links.stopped(host, true);
         self.power.insert(host.to_owned(), Power::Stopped);
+        if starts_again {
+            self.restarts.insert(host.to_owned(), self.now());
+        }
     }
 
     /// Takes the power: silence, and what was not synced is gone.
@@ -304,9 +311,13 @@ impl World {
         self.stopping.contains_key(host)
     }
 
-    /// Starts a machine whose process is gone; nothing happens if it runs.
+    /// Starts a machine whose process is gone. Nothing happens if it runs; if it is being stopped, it starts once it has
+    /// ended.
     pub fn restart(&mut self, host: &str) {
         if self.is_running(host) {
+            if self.is_stopping(host) {
+                self.starting_again.insert(host.to_owned());
+            }
             return;
         }
         self.restarts.remove(host);
@@ -359,6 +370,7 @@ impl World {
         let machine = self.machines[host].clone();
         machine.alive.store(0, Ordering::Relaxed);
         self.stopping.remove(host);
+        self.starting_again.remove(host);
         self.sim.crash(host);
         machine.gate.reset(self.ground.seed, &format!("libraries/{host}/none"));
     }

@@ -265,6 +265,43 @@ fn the_world_may_have_a_uniform_latency() {
     assert!((29..=36).contains(&mean), "{mean}");
 }
 
+#[test]
+fn a_writer_whose_bytes_nobody_reads_has_to_wait() {
+    const CHUNK: usize = 64 << 10;
+    let (written, read) = (Arc::new(Mutex::new(0_usize)), Arc::new(Mutex::new(0_usize)));
+    let mut world = World::new(7);
+    let inside = read.clone();
+    world.host("b", None, move |boot| {
+        let read = inside.clone();
+        async move {
+            let listener = boot.env.net.listen("b:7000").await.map_err(|e| e.to_string())?;
+            let (mut stream, _) = listener.accept().await.map_err(|e| e.to_string())?;
+            boot.env.clock.sleep(Duration::from_secs(1)).await;
+            let mut buffer = vec![0; CHUNK];
+            loop {
+                *read.lock().unwrap() += stream.read(&mut buffer).await.map_err(|e| e.to_string())?;
+            }
+        }
+    });
+    let inside = written.clone();
+    world.host("a", None, move |boot| {
+        let written = inside.clone();
+        async move {
+            let mut stream = boot.env.net.connect("b:7000").await.map_err(|e| e.to_string())?;
+            for _ in 0..1_000 {
+                stream.write_all(&[1; CHUNK]).await.map_err(|e| e.to_string())?;
+                *written.lock().unwrap() += CHUNK;
+            }
+            std::future::pending().await
+        }
+    });
+    world.run_until(Duration::from_millis(900), |_| false).unwrap();
+    assert_eq!(*written.lock().unwrap(), 4 << 20, "the kernel's buffers are full");
+    world.run_until(Duration::from_secs(3), |_| false).unwrap();
+    assert_eq!(*written.lock().unwrap(), 1_000 * CHUNK);
+    assert_eq!(*read.lock().unwrap(), 1_000 * CHUNK, "every byte came, once");
+}
+
 /// Hosts that each ask all others; says who got answers from whom in a second under a fault.
 fn reach(count: usize, fault: impl Fn(&mut World, &[String])) -> Vec<(String, String)> {
     let names: Vec<String> = (0..count).map(|i| format!("h{i}")).collect();

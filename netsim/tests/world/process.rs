@@ -59,6 +59,20 @@ fn a_process_that_does_not_end_in_time_is_killed() {
 }
 
 #[test]
+fn a_machine_that_is_started_while_it_stops_ends_first() {
+    let mut world = World::new(1);
+    world.host("a", None, |boot| polite(boot, Duration::from_millis(200)));
+    run_for(&mut world, 100);
+    world.stop("a", Duration::from_secs(1));
+    world.restart("a");
+    run_for(&mut world, 150);
+    assert!(world.is_stopping("a"), "the old process has its time");
+    run_for(&mut world, 100);
+    assert_eq!(world.take_exits(), [("a".to_owned(), Ok(()))]);
+    assert!(world.is_running("a") && !world.is_stopping("a"), "the new process runs");
+}
+
+#[test]
 fn a_machine_that_comes_later_has_the_worlds_time_and_reaches_the_others() {
     let mut world = World::new(2);
     world.host("server", None, ping::serve);
