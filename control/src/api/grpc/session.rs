@@ -236,8 +236,12 @@ async fn report(api: SharedApi, node: NodeId, epoch: u64, mut reports: watch::Re
                     tracing::warn!(%node, epoch, %rejected, "a report was refused");
                     break;
                 }
-                Err(ApiError::NotLeader { .. }) => return,
+                // Also "not the leader": after a pause this server may say so once and go on leading, and then the session
+                // lives on. If it was replaced, the session ends.
                 Err(_) => api.env.clock.sleep(REPORT_RETRY).await,
+            }
+            if reports.has_changed().is_err() {
+                return;
             }
         }
     }
