@@ -66,6 +66,16 @@ pub(crate) struct State {
     /// The next loss of power tears the last surviving write of the log.
     tear: bool,
     tap: Option<Tap>,
+    fate: Fate,
+}
+
+/// What became of a disk beside its writes, counted since the world began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// Writes that losses of power have undone, always the newest.
+    pub lost: u64,
+    /// Times that something else than a write changed what is there: another content, a torn value, a flipped bit.
+    pub altered: u64,
 }
 
 /// The disk of one host, shared by all its incarnations.
@@ -131,6 +141,11 @@ impl Disk {
         self.lock().unsynced.len()
     }
 
+    /// What became of it beside its writes.
+    pub fn fate(&self) -> Fate {
+        self.lock().fate
+    }
+
     /// All pairs of a column family as they are now, for checkers.
     pub fn dump(&self, cf: Cf) -> Vec<KeyValue> {
         let state = self.lock();
@@ -168,6 +183,7 @@ impl Disk {
             self.tear(&mut state);
         }
         trace::event(&self.host, "disk.power_loss", &[all, state.unsynced.len() as u64]);
+        state.fate.lost += all - state.unsynced.len() as u64;
         if state.unsynced.len() as u64 != all {
             state.written += 1;
         }
@@ -193,6 +209,7 @@ impl Disk {
                 value.truncate(usize::try_from(left).unwrap_or(0));
                 state.set(Cf::Log, key, Some(value));
                 state.written += 1;
+                state.fate.altered += 1;
                 trace::event(&self.host, "disk.torn", &[left]);
                 return;
             }
@@ -217,6 +234,7 @@ impl Disk {
         value[usize::try_from(bit / 8).ok()?] ^= 1 << (bit % 8);
         state.set(cf, key.clone(), Some(value));
         state.written += 1;
+        state.fate.altered += 1;
         Some(key)
     }
 
@@ -249,6 +267,7 @@ impl Disk {
             latency: state.latency,
             written: state.written + 1,
             tap,
+            fate: Fate { altered: state.fate.altered + 1, ..state.fate },
             ..State::default()
         };
     }

@@ -50,7 +50,7 @@ mod wire;
 mod world;
 
 pub use clock::{DRIFT_MAX_PPM, EPOCH_MS, SimClock};
-pub use disk::{Disk, Latency};
+pub use disk::{Disk, Fate, Latency};
 pub use files::SimFiles;
 pub use gate::{Counters, Gate};
 pub use machine::Boot;

@@ -27,6 +27,8 @@ pub struct Boot {
     pub env: Env,
     /// The database, open.
     pub engine: Arc<dyn Engine>,
+    /// The medium below the database, for drivers that keep another database beside it.
+    pub disk: Arc<Disk>,
     /// 1 for the first start of this machine, then 2, ...
     pub incarnation: u64,
     /// Becomes true when the process shall end by itself ([`crate::World::stop`]).
@@ -108,7 +110,8 @@ impl Machine {
             files: Arc::new(SimFiles::new(&self.name, self.files.clone(), self.alive.clone())),
         };
         let engine = Arc::new(OpenDisk::new(self.disk.clone(), clock, self.alive.clone()));
-        Boot { name: self.name.clone(), env, engine, incarnation, shutdown: self.shutdown.subscribe() }
+        let (name, disk, shutdown) = (self.name.clone(), self.disk.clone(), self.shutdown.subscribe());
+        Boot { name, env, engine, disk, incarnation, shutdown }
     }
 
     /// Starts so far.

@@ -69,6 +69,33 @@ impl RocksEngine {
         Arc::new(move || free(&folder).is_ok_and(|free| free < LOW))
     }
 
+    /// The write-ahead log that is written now and its length in bytes, for tests that take the power: a copy of the
+    /// folder whose log is cut at an earlier length is what a loss of power at that moment could have left.
+    ///
+    /// # Errors
+    /// When the folder can't be read, or has no such log.
+    pub fn wal(&self) -> io::Result<(PathBuf, u64)> {
+        let mut newest: Option<PathBuf> = None;
+        for entry in std::fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            // Their names are numbers of one length, so the greatest is the newest.
+            if path.extension().is_some_and(|end| end == "log") && newest.as_ref().is_none_or(|newest| *newest < path) {
+                newest = Some(path);
+            }
+        }
+        let path = newest.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no write-ahead log"))?;
+        let length = std::fs::metadata(&path)?.len();
+        Ok((path, length))
+    }
+
+    /// Syncs on the caller's thread, for simulations that must not wait for another one.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn sync_now(&self) -> io::Result<()> {
+        self.db.flush_wal(true).map_err(|error| to_io(&error))
+    }
+
     fn cf(&self, cf: Cf) -> &ColumnFamily {
         self.db.cf_handle(cf.name()).expect("all families are opened")
     }
