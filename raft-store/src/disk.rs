@@ -5,6 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use cara_env::{Batch, Cf, Engine, Env, KeyValue};
@@ -19,13 +20,15 @@ const PAGE: usize = 256;
 pub(crate) struct Disk {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) env: Env,
+    /// Counts reads for replication whose beginning was purged meanwhile.
+    pub(crate) gaps: Arc<AtomicU64>,
     full: watch::Sender<bool>,
     closing: watch::Sender<bool>,
 }
 
 impl Disk {
     pub(crate) fn new(engine: Arc<dyn Engine>, env: Env) -> Self {
-        Self { engine, env, full: watch::Sender::new(false), closing: watch::Sender::new(false) }
+        Self { engine, env, gaps: Arc::default(), full: watch::Sender::new(false), closing: watch::Sender::new(false) }
     }
 
     /// Is a write waiting for room?

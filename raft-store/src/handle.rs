@@ -81,7 +81,7 @@ impl<SM: StateMachine> RaftStore<SM> {
         let snapshots = Snapshots::open(disk.clone(), config.snapshot_chunk).await.map_err(opening)?;
         let (shared, snapshots) = (Arc::new(Shared::new(machine)), Arc::new(snapshots));
         let worker = Machine::open(disk.clone(), shared.clone(), snapshots.clone()).map_err(opening)?;
-        let network = Network::new(config.id, env.clone(), dial, config.election_min);
+        let network = Network::new(config.id, env.clone(), dial, config.election_min, disk.gaps.clone());
         let raft = Raft::new(config.id, settings, network, Log::new(disk.clone()), worker)
             .await
             .map_err(|fatal| OpenError::Damaged { what: fatal.to_string() })?;

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cara_env::{Batch, Cf};
@@ -178,7 +179,14 @@ impl RaftLogReader<TypeConfig> for Log {
     }
 
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<Entry>, io::Error> {
-        read(&self.disk, start, Some(end), READ_BYTES)
+        let entries = read(&self.disk, start, Some(end), READ_BYTES)?;
+        if start < end && entries.first().is_none_or(|first| first.log_id.index() != start) {
+            // The beginning was purged since the range was chosen. What follows the gap must not be sent in the place
+            // of what is missing. Nothing is sent, and the stream that wanted it ends: see `Paced`.
+            self.disk.gaps.fetch_add(1, Ordering::Relaxed);
+            return Ok(Vec::new());
+        }
+        Ok(entries)
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -55,12 +56,14 @@ pub struct Network {
     dial: Arc<dyn Dial>,
     /// A stream on which nothing comes back for this long is broken.
     idle: Duration,
+    /// Counts reads whose beginning was purged meanwhile.
+    gaps: Arc<AtomicU64>,
     connections: Mutex<BTreeMap<(u64, String, bool), Arc<Connection>>>,
 }
 
 impl Network {
-    pub(crate) fn new(id: u64, env: Env, dial: Arc<dyn Dial>, idle: Duration) -> Self {
-        Self { id, env, dial, idle, connections: Mutex::default() }
+    pub(crate) fn new(id: u64, env: Env, dial: Arc<dyn Dial>, idle: Duration, gaps: Arc<AtomicU64>) -> Self {
+        Self { id, env, dial, idle, gaps, connections: Mutex::default() }
     }
 
     fn peer(&self, target: u64, node: &BasicNode, bulk: bool) -> Peer {
@@ -71,7 +74,7 @@ impl Network {
             .clone();
         // A member that moved to another address is never dialled at the old one again.
         connections.retain(|(id, address, _), _| *id != target || *address == node.addr);
-        Peer { id: self.id, target, env: self.env.clone(), idle: self.idle, connection }
+        Peer { id: self.id, target, env: self.env.clone(), idle: self.idle, gaps: self.gaps.clone(), connection }
     }
 }
 
@@ -93,6 +96,7 @@ pub struct Peer {
     target: u64,
     env: Env,
     idle: Duration,
+    gaps: Arc<AtomicU64>,
     connection: Arc<Connection>,
 }
 
@@ -200,7 +204,8 @@ impl NetStreamAppend<TypeConfig> for Peer {
                 return Ok(believed(input, error));
             }
             let pace = Arc::new(Pace::default());
-            let requests = Paced::new(input, pace.clone()).map(|request| Payload { payload: encode(&request).into() });
+            let requests = Paced::new(input, pace.clone(), self.gaps.clone())
+                .map(|request| Payload { payload: encode(&request).into() });
             let limit = self.idle.max(option.hard_ttl());
             let opening = async { self.client().await?.append(requests).await.map_err(|status| self.failed(&status)) };
             let answers = match cara_env::timeout(&*self.env.clock, limit, opening).await {
@@ -245,6 +250,10 @@ impl Peer {
             let asked = pace.outstanding();
             let answer = match cara_env::timeout(&*self.env.clock, limit, answers.message()).await {
                 Ok(Ok(Some(answer))) => answer,
+                Ok(Ok(None)) if pace.has_gap() => {
+                    let gap = tonic::Status::out_of_range("the log was purged under the stream; a snapshot is needed");
+                    return Some((Err(self.failed(&gap)), None));
+                }
                 Ok(Ok(None)) if pace.outstanding() == 0 => return None,
                 // Raft over there has stopped. openraft would take a plain end for a pause, and keep every entry in
                 // the log for as long as it lasts.

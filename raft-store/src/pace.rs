@@ -5,14 +5,18 @@
 //! carries no entries may be noted at thaw, before an answer from before the pause is read; the old answer then proves
 //! the leader's authority for the time after the pause, and a read would be served by a leader that has been replaced.
 //!
-//! Two rules close this, at no cost for streams that carry entries:
+//! A stream also ends here when the entries that it was to send were purged while it was under way: openraft would go on
+//! with requests that carry nothing, and never look at the follower again. After an error it does, and sends a snapshot.
+//!
+//! Two rules close the first, at no cost for streams that carry entries:
 //! * while openraft handles an answer, no new request is taken from it ([`Paced`]);
 //! * an answer is kept back while a later request is on its way that it would also cover ([`Pace::answered`]); that
 //!   request's own answer says at least as much.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use futures_util::Stream;
@@ -27,6 +31,8 @@ struct State {
     /// An answer is in openraft's hands.
     handling: bool,
     waiting: Option<Waker>,
+    /// What was to be sent is purged.
+    has_gap: bool,
 }
 
 /// Shared by the two directions of one stream.
@@ -36,6 +42,11 @@ pub(crate) struct Pace(Mutex<State>);
 impl Pace {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Did the stream end because what it was to send is purged?
+    pub(crate) fn has_gap(&self) -> bool {
+        self.lock().has_gap
     }
 
     /// Requests without an answer.
@@ -69,12 +80,16 @@ impl Pace {
 /// The requests of one stream, taken from openraft only while it handles no answer.
 pub(crate) struct Paced<S> {
     input: S,
-    pace: std::sync::Arc<Pace>,
+    pace: Arc<Pace>,
+    /// Counts reads of the log whose beginning was purged, of all streams; and how many there were so far.
+    gaps: Arc<AtomicU64>,
+    seen: u64,
 }
 
 impl<S> Paced<S> {
-    pub(crate) fn new(input: S, pace: std::sync::Arc<Pace>) -> Self {
-        Self { input, pace }
+    pub(crate) fn new(input: S, pace: Arc<Pace>, gaps: Arc<AtomicU64>) -> Self {
+        let seen = gaps.load(Ordering::Relaxed);
+        Self { input, pace, gaps, seen }
     }
 }
 
@@ -91,6 +106,12 @@ impl<S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Unpin> Stream for Pace
         }
         let next = Pin::new(&mut this.input).poll_next(cx);
         if let Poll::Ready(Some(request)) = &next {
+            let gaps = this.gaps.load(Ordering::Relaxed);
+            // The gap may be another stream's: then this one begins anew for nothing, which is harmless.
+            if std::mem::replace(&mut this.seen, gaps) != gaps && request.entries.is_empty() {
+                state.has_gap = true;
+                return Poll::Ready(None);
+            }
             let last = request.entries.last().map(|entry| entry.log_id).or(request.prev_log_id);
             state.sent.push_back(last);
         }
@@ -100,8 +121,6 @@ impl<S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Unpin> Stream for Pace
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use futures_util::{FutureExt, StreamExt, stream};
     use openraft::testing::log_id;
 
@@ -126,7 +145,7 @@ mod tests {
     #[test]
     fn an_answer_is_not_credited_to_a_later_request_without_entries() {
         let pace = Arc::new(Pace::default());
-        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 5)]), pace.clone());
+        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 5)]), pace.clone(), Arc::default());
         requests.next().now_or_never().flatten().expect("the first request");
         requests.next().now_or_never().flatten().expect("the second, before the first one's answer is read");
         assert!(!pace.answered(&Ok(at(5))), "the first answer would also cover the second request");
@@ -137,7 +156,7 @@ mod tests {
     #[test]
     fn answers_in_a_pipeline_of_entries_pass_at_once() {
         let pace = Arc::new(Pace::default());
-        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 9)]), pace.clone());
+        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 9)]), pace.clone(), Arc::default());
         requests.next().now_or_never().flatten().expect("a request");
         requests.next().now_or_never().flatten().expect("a request");
         assert!(pace.answered(&Ok(at(5))));
@@ -148,11 +167,22 @@ mod tests {
     #[test]
     fn nothing_is_sent_while_an_answer_is_handled() {
         let pace = Arc::new(Pace::default());
-        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 5)]), pace.clone());
+        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 5)]), pace.clone(), Arc::default());
         requests.next().now_or_never().flatten().expect("a request");
         assert!(pace.answered(&Ok(at(5))));
         assert!(requests.next().now_or_never().is_none(), "kept back");
         pace.handled();
         requests.next().now_or_never().flatten().expect("goes on");
+    }
+
+    #[test]
+    fn a_stream_whose_entries_were_purged_ends_and_says_so() {
+        let (pace, gaps) = (Arc::new(Pace::default()), Arc::new(AtomicU64::new(7)));
+        let input = stream::iter([request(1, 5), request(5, 5), request(5, 9)]);
+        let mut requests = Paced::new(input, pace.clone(), gaps.clone());
+        requests.next().now_or_never().flatten().expect("a request with entries");
+        gaps.fetch_add(1, Ordering::Relaxed);
+        assert!(requests.next().now_or_never().expect("at once").is_none(), "the empty request is not sent");
+        assert!(pace.has_gap());
     }
 }

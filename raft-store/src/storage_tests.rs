@@ -55,6 +55,23 @@ async fn openraft_suite_on_rocksdb() {
     Suite::test_all(OnRocks).await.expect("the suite passes");
 }
 
+#[tokio::test]
+async fn entries_behind_a_gap_are_never_sent_in_the_place_of_purged_ones() {
+    use openraft::RaftLogReader;
+    use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
+    let (mut log, _machine, _) = open(Arc::new(MemoryEngine::new())).await;
+    let entries: Vec<Entry> = (0..10).map(|index| entry(index, &Command::Set("a".into(), index))).collect();
+    let fifth = entries[5].log_id;
+    log.blocking_append(entries).await.expect("appended");
+    log.purge(fifth).await.expect("purged");
+    let indexes = async |log: &mut Log, start| {
+        let read = log.limited_get_log_entries(start, 9).await.expect("read");
+        read.iter().map(|entry| entry.log_id.index()).collect::<Vec<_>>()
+    };
+    assert_eq!(indexes(&mut log, 6).await, [6, 7, 8]);
+    assert_eq!(indexes(&mut log, 4).await, Vec::<u64>::new(), "4 and 5 are gone: 6 must not stand for 4");
+}
+
 fn entry(index: u64, command: &Command) -> Entry {
     let log_id = openraft::testing::log_id::<TypeConfig>(1, 1, index);
     Entry { log_id, payload: EntryPayload::Normal(Bytes(command.encode())) }
