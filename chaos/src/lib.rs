@@ -1,22 +1,31 @@
 //! Chaos: builds a cluster, breaks it on purpose, and judges what happened.
 //!
 //! ```text
-//!   cmd::sim ── run (one seed) ── world     servers, agents, clients: the production code on simulated machines
-//!                   │          ├─ workload  what clients do, and the history of it
-//!                   │          ├─ nemesis   faults drawn from the seed, always healed
-//!                   │          └─ checker   judges: one file per question
-//!                   └─ outcome: one line, and the trace's hash
-//! ```
+//!   cmd ── child, pool    one process a run, many at a time
+//!    │
+//!    └─ run (one plan) ── world     servers, agents, clients: the production code on simulated machines
+//!               │      ├─ workload  what clients do, and the history of it
+//!               │      ├─ nemesis   carries out the schedule of faults
+//!               │      ├─ judge     hands what happened to the checkers
+//!               │      └─ recorder  what a report draws
+//!               └─ outcome, bundle: one line, and a folder for each failure
 //!
-//! A checker only reads. It judges by what ran and by what clients were told, not by what a server believes.
+//!   pure, in crates of their own: cara-scenario (what breaks when), cara-checker (the judges), cara-report (the page)
+//! ```
 
-pub mod checker;
+pub mod bundle;
+pub mod child;
+pub mod cli;
 pub mod cmd;
+pub mod judge;
+pub mod library;
 pub mod log;
+pub mod museum;
 pub mod nemesis;
-pub mod observer;
 pub mod outcome;
-pub mod rest;
+pub mod pool;
+pub mod recorder;
+pub mod rocks_lane;
 pub mod run;
 pub mod workload;
 pub mod world;

@@ -1,222 +1,358 @@
-//! Faults, drawn from the seed: when, which, whom, for how long. Every fault ends by itself.
+//! Carries out what the schedule decides: faults begin, and are lifted, on the machines of the world.
 //!
-//! At most two faults are active at a time, so that the cluster has a chance to work in between; what two of them do to a
-//! majority is part of the game. Safety is judged throughout, progress only after the last one is lifted.
+//! When which fault hits whom is the schedule's (`cara-scenario`, pure); here is only how.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cara_env::Rng;
-use cara_netsim::{Latency, SimRng, trace};
+use cara_agent::runtime::memory::Failing;
+use cara_env::Cf;
+use cara_netsim::{Latency, Reached, Snapshot, Spread, World};
+use cara_scenario::{Action, Installed, Kind, Plan, Schedule, View, What};
 
-use crate::world::Cluster;
+use crate::world::{Cluster, Order};
 
-/// Active at the same time.
-const ACTIVE_MAX: usize = 2;
-/// A quarter of a disk stall or freeze is longer than an election, most are not.
-const LASTS_MS: (u64, u64) = (300, 8_000);
-/// Between the begin of one fault and the next.
-const GAP_MS: (u64, u64) = (500, 4_000);
-/// A slow disk syncs in this many microseconds.
-const SLOW: Latency = Latency { min_us: 20_000, max_us: 400_000 };
-
-/// Whom a fault hits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whom {
-    Server,
-    Any,
-}
-
-/// What happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// The process dies and starts again.
-    Crash,
-    /// The machine falls silent, loses what it did not sync, and starts again.
-    PowerLoss,
-    /// SIGSTOP, then SIGCONT.
-    Freeze,
-    /// Nothing reaches it, nothing leaves it.
-    Isolate,
-    /// One direction of one link is cut.
-    OneWay,
-    /// One link delays everything, as long as this lasts.
-    Hold,
-    /// Syncs take long.
-    SlowDisk,
-    /// Syncs don't end.
-    StalledDisk,
-    /// No room.
-    FullDisk,
-    /// A handful of task polls a tick.
-    SlowCpu,
-    /// The wall clock jumps, and jumps back.
-    WallClock,
-    /// Writes and syncs fail with an input/output error.
-    DiskErrors,
-    /// All servers lose power at the same moment.
-    Blackout,
-}
-
-/// Each kind with whom it hits and its weight in the draw.
-const KINDS: &[(Kind, Whom, u64)] = &[
-    (Kind::Crash, Whom::Any, 4),
-    (Kind::PowerLoss, Whom::Any, 3),
-    (Kind::Freeze, Whom::Any, 4),
-    (Kind::Isolate, Whom::Any, 4),
-    (Kind::OneWay, Whom::Any, 2),
-    (Kind::Hold, Whom::Any, 2),
-    (Kind::SlowDisk, Whom::Server, 2),
-    (Kind::StalledDisk, Whom::Server, 1),
-    (Kind::FullDisk, Whom::Server, 1),
-    (Kind::SlowCpu, Whom::Server, 1),
-    (Kind::WallClock, Whom::Any, 1),
-    (Kind::DiskErrors, Whom::Server, 1),
-    (Kind::Blackout, Whom::Server, 1),
-];
-
-#[derive(Debug)]
-struct Active {
-    kind: Kind,
-    host: String,
-    /// The other end of a link; a wall clock's step.
-    other: String,
-    step_ms: i64,
-    until: Duration,
-}
+/// How long a process has to end by itself.
+const GRACE: Duration = Duration::from_secs(10);
+/// A slow processor polls so many tasks a tick.
+const SLOW_POLLS: u64 = 5;
+/// A slow volume takes so much longer.
+const SLOW_VOLUME: Duration = Duration::from_secs(4);
 
 /// The one who breaks things.
 pub struct Nemesis {
-    rng: SimRng,
-    active: Vec<Active>,
-    next: Duration,
-    counts: BTreeMap<Kind, u64>,
+    schedule: Schedule,
+    /// Copies of data that a machine shall get back later.
+    copies: BTreeMap<String, Snapshot>,
+    /// Machines whose data a fault has damaged on purpose.
+    damaged: BTreeSet<String>,
+    /// Machines whose data were wiped or replaced, until somebody asks.
+    replaced: Vec<String>,
+    /// Fault ids that began (`true`) or ended, until somebody asks.
+    changes: Vec<(String, bool)>,
+    /// Step, fault and role of each fault that hung on a chaos point.
+    cells: BTreeSet<(String, String, String)>,
+    clones: u64,
+}
+
+/// The cluster, as the schedule wants to see it.
+struct Seen<'a> {
+    cluster: &'a Cluster,
+    leader: Option<&'a str>,
+}
+
+impl View for Seen<'_> {
+    fn leader(&self) -> Option<String> {
+        self.leader.map(str::to_owned)
+    }
+
+    fn servers(&self) -> Vec<String> {
+        self.cluster.servers.clone()
+    }
+
+    fn agents(&self) -> Vec<String> {
+        self.cluster.agents.iter().filter(|agent| !self.cluster.excused.contains(*agent)).cloned().collect()
+    }
+
+    fn clients(&self) -> Vec<String> {
+        self.cluster.clients.clone()
+    }
+
+    fn spares(&self) -> Vec<String> {
+        self.cluster.spares.clone()
+    }
+
+    fn is_running(&self, host: &str) -> bool {
+        self.cluster.world.is_running(host)
+    }
 }
 
 impl Nemesis {
-    /// Begins at `from`.
-    pub fn new(seed: u64, from: Duration) -> Self {
-        Self { rng: SimRng::new(seed, "nemesis"), active: Vec::new(), next: from, counts: BTreeMap::new() }
+    /// Nothing has begun yet.
+    pub fn new(plan: &Plan) -> Self {
+        Self {
+            schedule: Schedule::new(plan),
+            copies: BTreeMap::new(),
+            damaged: BTreeSet::new(),
+            replaced: Vec::new(),
+            changes: Vec::new(),
+            cells: BTreeSet::new(),
+            clones: 0,
+        }
     }
 
-    /// How often each kind was used.
-    pub fn counts(&self) -> &BTreeMap<Kind, u64> {
-        &self.counts
+    /// The chaos points that faults hang on.
+    pub fn events(&self) -> BTreeSet<String> {
+        self.schedule.events()
     }
 
-    /// Ends faults whose time is over, and begins the next one when it is due.
-    pub fn act(&mut self, cluster: &mut Cluster) {
+    /// The work begins now.
+    pub fn begin_at(&mut self, now: Duration) {
+        self.schedule.begin(now);
+    }
+
+    /// A chaos point was reached.
+    pub fn reached(&mut self, now: Duration, reached: &Reached) {
+        self.schedule.reached(now, &reached.host, reached.point, &reached.detail);
+    }
+
+    /// Does what is due. `leader` was elected last.
+    pub fn act(&mut self, cluster: &mut Cluster, leader: Option<&str>) {
+        self.keep_copies(cluster);
         let now = cluster.world.now();
-        let (over, going): (Vec<Active>, Vec<Active>) = self.active.drain(..).partition(|fault| fault.until <= now);
-        self.active = going;
-        over.into_iter().for_each(|fault| lift(cluster, &fault));
-        if now >= self.next && self.active.len() < ACTIVE_MAX {
-            self.next = now + Duration::from_millis(self.rng.between(GAP_MS.0, GAP_MS.1));
-            self.begin(cluster, now);
+        let actions = self.schedule.due(now, &Seen { cluster, leader });
+        for action in actions {
+            self.note(&action, leader);
+            self.carry_out(cluster, &action);
         }
     }
 
     /// Lifts everything.
     pub fn heal(&mut self, cluster: &mut Cluster) {
-        self.active.drain(..).for_each(|fault| lift(cluster, &fault));
+        let now = cluster.world.now();
+        for action in self.schedule.heal(now) {
+            self.carry_out(cluster, &action);
+        }
         cluster.world.heal_network();
     }
 
-    fn begin(&mut self, cluster: &mut Cluster, now: Duration) {
-        let (kind, whom) = self.draw_kind();
-        let Some(host) = self.draw_host(cluster, whom) else { return };
-        self.begin_at(cluster, now, kind, host);
-    }
-
-    /// All servers lose power now, whatever the draw says.
-    pub fn blackout(&mut self, cluster: &mut Cluster) {
-        let now = cluster.world.now();
-        let host = cluster.servers[0].clone();
-        self.begin_at(cluster, now, Kind::Blackout, host);
-    }
-
-    fn begin_at(&mut self, cluster: &mut Cluster, now: Duration, kind: Kind, host: String) {
-        let other = self.draw_other(cluster, &host);
-        let lasts = Duration::from_millis(self.rng.between(LASTS_MS.0, LASTS_MS.1));
-        let step_ms = self.rng.between(1_000, 30_000).cast_signed() * if self.rng.chance(50) { 1 } else { -1 };
-        let fault = Active { kind, host, other, step_ms, until: now + lasts };
-        trace::note(&fault.host, "nemesis", &format!("{kind:?} {} for {lasts:?}", fault.other));
-        *self.counts.entry(kind).or_default() += 1;
-        apply(cluster, &fault);
-        self.active.push(fault);
-    }
-
-    fn draw_kind(&self) -> (Kind, Whom) {
-        let total: u64 = KINDS.iter().map(|(_, _, weight)| weight).sum();
-        let mut at = self.rng.below(total);
-        for (kind, whom, weight) in KINDS {
-            if at < *weight {
-                return (*kind, *whom);
+    fn note(&mut self, action: &Action, leader: Option<&str>) {
+        self.changes.push((action.id.clone(), action.begins));
+        let ledger = self.schedule.ledger().iter().rev();
+        let event = ledger.clone().find(|entry| entry.id == action.id).and_then(|entry| entry.event.clone());
+        if let Some(event) = event.filter(|_| action.begins) {
+            for host in &action.hosts {
+                let role = if Some(host.as_str()) == leader {
+                    "leader"
+                } else if host.starts_with('s') {
+                    "follower"
+                } else {
+                    "agent"
+                };
+                self.cells.insert((event.clone(), action.what.kind.name().to_owned(), role.to_owned()));
             }
-            at -= weight;
         }
-        unreachable!("the draw is below the sum of the weights")
     }
 
-    /// A machine that no other fault has in hand. Of the servers the leader is hit every second time.
-    fn draw_host(&self, cluster: &Cluster, whom: Whom) -> Option<String> {
-        let free = |host: &&String| {
-            cluster.world.is_running(host) && self.active.iter().all(|f| f.host != **host && f.other != **host)
-        };
-        let agent = whom == Whom::Any && self.rng.chance(25);
-        let leader = cluster.shared.observed().leader().map(str::to_owned);
-        if !agent && self.rng.chance(50) {
-            return leader.filter(|leader| free(&leader));
+    /// A machine that shall come back with old data needs a copy of them, made before the fault begins: a few seconds
+    /// of history are gone then.
+    fn keep_copies(&mut self, cluster: &Cluster) {
+        const EVERY_MS: u128 = 3_000;
+        let tick = cluster.world.tick().as_millis().max(1);
+        if !self.schedule.has(Kind::OldData) || cluster.world.now().as_millis() % EVERY_MS >= tick {
+            return;
         }
-        let hosts: Vec<&String> = if agent { &cluster.agents } else { &cluster.servers }.iter().filter(free).collect();
-        self.rng.pick(&hosts).map(|host| (*host).clone())
+        for agent in &cluster.agents {
+            self.copies.insert(agent.clone(), cluster.world.snapshot(agent));
+        }
     }
 
-    fn draw_other(&self, cluster: &Cluster, host: &str) -> String {
-        let others: Vec<&String> = cluster.servers.iter().filter(|server| *server != host).collect();
-        self.rng.pick(&others).map(|other| (*other).clone()).unwrap_or_default()
+    fn carry_out(&mut self, cluster: &mut Cluster, action: &Action) {
+        let What { kind, .. } = action.what;
+        match kind {
+            Kind::Ring => cluster.world.ring(&action.hosts, action.begins),
+            Kind::Bridge => bridge(&mut cluster.world, &action.hosts, action.begins),
+            _ => {
+                for host in &action.hosts {
+                    match action.what.kind {
+                        kind if kind.needs_to() => link(&mut cluster.world, host, action),
+                        _ if action.begins => self.begin(cluster, host, &action.what),
+                        _ => self.end(cluster, host, &action.what),
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, cluster: &mut Cluster, host: &str, what: &What) {
+        let world = &mut cluster.world;
+        match what.kind {
+            Kind::Crash => world.crash(host),
+            Kind::Stop => world.stop(host, GRACE),
+            Kind::PowerLoss => self.power_loss(cluster, host),
+            Kind::TornTail => {
+                world.tear_last(host);
+                self.power_loss(cluster, host);
+            }
+            Kind::Freeze => world.freeze(host),
+            Kind::SlowCpu => world.slow_cpu(host, Some(SLOW_POLLS)),
+            Kind::Isolate => world.isolate(host, true),
+            Kind::ClockStep => world.step_wall_clock(host, what.step_ms),
+            Kind::ClockDrift => {
+                let own = cluster.drift_of(host);
+                cluster.world.drift(host, own + what.ppm);
+            }
+            Kind::SlowDisk => {
+                let us = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+                world.disk_latency(host, Latency { min_us: us(what.add.0), max_us: us(what.add.1) });
+            }
+            Kind::StallDisk => world.disk_stall(host, true),
+            Kind::DiskFull => world.disk_room(host, Some(0)),
+            Kind::WriteError => world.disk_errors(host, true, false),
+            Kind::SyncError => world.disk_errors(host, false, true),
+            Kind::BitFlip => {
+                self.damaged.insert(host.to_owned());
+                self.power_loss(cluster, host);
+                cluster.world.flip_bit(host, Cf::Log, 0);
+            }
+            Kind::LyingSync => {
+                self.damaged.insert(host.to_owned());
+                world.disk_lies(host, true);
+            }
+            Kind::OldData | Kind::Wipe => self.power_loss(cluster, host),
+            Kind::Clone => self.clone_identity(cluster, host),
+            Kind::AddServer => {
+                cluster.spares.retain(|spare| spare != host);
+                cluster.add_server(host);
+                cluster.servers.push(host.to_owned());
+            }
+            Kind::RemoveServer => cluster.shared.order(Order::RemoveServer(host.to_owned())),
+            kind => on_engine(cluster, host, kind, true),
+        }
+    }
+
+    fn end(&mut self, cluster: &mut Cluster, host: &str, what: &What) {
+        let world = &mut cluster.world;
+        match what.kind {
+            Kind::Crash | Kind::PowerLoss | Kind::TornTail | Kind::BitFlip => world.restart(host),
+            Kind::Stop => {
+                world.crash(host); // It had its time to end by itself.
+                world.restart(host);
+            }
+            Kind::Freeze => world.thaw(host),
+            Kind::SlowCpu => world.slow_cpu(host, None),
+            Kind::Isolate => world.isolate(host, false),
+            Kind::ClockStep => world.step_wall_clock(host, -what.step_ms),
+            Kind::ClockDrift => {
+                let own = cluster.drift_of(host);
+                cluster.world.drift(host, own);
+            }
+            Kind::SlowDisk => world.disk_latency(host, Latency::default()),
+            Kind::StallDisk => world.disk_stall(host, false),
+            Kind::DiskFull => world.disk_room(host, None),
+            Kind::WriteError | Kind::SyncError => world.disk_errors(host, false, false),
+            Kind::LyingSync => world.disk_lies(host, false),
+            Kind::OldData => {
+                if let Some(copy) = self.copies.remove(host).filter(|_| !world.is_running(host)) {
+                    world.restore(host, &copy);
+                    self.replaced.push(host.to_owned());
+                }
+                world.restart(host);
+            }
+            Kind::Wipe => {
+                if !world.is_running(host) {
+                    world.wipe(host);
+                    self.replaced.push(host.to_owned());
+                }
+                world.restart(host);
+            }
+            Kind::Clone => cluster.switch_off_clone_of(host),
+            Kind::AddServer | Kind::RemoveServer => {}
+            kind => on_engine(cluster, host, kind, false),
+        }
+    }
+
+    /// Containers die with their machine.
+    fn power_loss(&mut self, cluster: &mut Cluster, host: &str) {
+        cluster.world.power_loss(host);
+        if let Some(engine) = cluster.engines.get(host) {
+            engine.exit_all();
+        }
+    }
+
+    fn clone_identity(&mut self, cluster: &mut Cluster, host: &str) {
+        self.clones += 1;
+        cluster.add_clone(host, &format!("{host}-clone{}", self.clones));
+    }
+
+    /// Machines whose data were wiped or replaced since the last call.
+    pub fn take_replaced(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.replaced)
+    }
+
+    /// Faults that began (`true`) or ended since the last call.
+    pub fn take_changes(&mut self) -> Vec<(String, bool)> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Has a fault damaged the machine's data on purpose?
+    pub fn has_damaged(&self, host: &str) -> bool {
+        self.damaged.contains(host)
+    }
+
+    /// What was tried, and what came of it.
+    pub fn ledger(&self) -> &[Installed] {
+        self.schedule.ledger()
+    }
+
+    /// The same for people.
+    pub fn decisions(&self) -> String {
+        self.schedule.decisions()
+    }
+
+    /// How often each kind was installed.
+    pub fn counts(&self) -> Vec<(String, u64)> {
+        let mut counts: BTreeMap<Kind, u64> = BTreeMap::new();
+        for entry in self.ledger().iter().filter(|entry| entry.skipped.is_none()) {
+            *counts.entry(entry.kind).or_default() += 1;
+        }
+        counts.into_iter().map(|(kind, count)| (kind.to_string(), count)).collect()
+    }
+
+    /// Step, fault and role of each fault that hung on a chaos point and was installed.
+    pub fn cells(&self) -> Vec<(String, String, String)> {
+        self.cells.iter().cloned().collect()
     }
 }
 
-fn apply(cluster: &mut Cluster, fault: &Active) {
-    let (host, world) = (fault.host.as_str(), &mut cluster.world);
-    match fault.kind {
-        Kind::Crash => world.crash(host),
-        Kind::PowerLoss => {
-            world.power_loss(host);
-            // Containers die with their machine.
-            if let Some(index) = cluster.agents.iter().position(|agent| agent == host) {
-                cluster.engines[index].exit_all();
+/// A fault of the links between a machine and the other ends.
+fn link(world: &mut World, host: &str, action: &Action) {
+    let on = action.begins;
+    for other in action.to.iter().filter(|other| *other != host) {
+        match action.what.kind {
+            Kind::Partition => {
+                world.cut(host, other, on);
+                if !action.what.is_oneway {
+                    world.cut(other, host, on);
+                }
             }
+            Kind::Clog => world.clog(host, other, on),
+            Kind::Hold => world.hold(host, other, on),
+            Kind::SlowLink => {
+                let (min, max) = action.what.add;
+                world.slow_link(host, other, Spread::Uniform { min, max }, on);
+            }
+            Kind::Reset if on => {
+                world.reset_connections(host, other);
+            }
+            _ => {}
         }
-        Kind::Freeze => world.freeze(host),
-        Kind::Isolate => world.isolate(host, true),
-        Kind::OneWay => world.cut(host, &fault.other, true),
-        Kind::Hold => world.hold(host, &fault.other, true),
-        Kind::SlowDisk => world.disk_latency(host, SLOW),
-        Kind::StalledDisk => world.disk_stall(host, true),
-        Kind::FullDisk => world.disk_room(host, Some(0)),
-        Kind::SlowCpu => world.slow_cpu(host, Some(5)),
-        Kind::WallClock => world.step_wall_clock(host, fault.step_ms),
-        Kind::DiskErrors => world.disk_errors(host, true, true),
-        Kind::Blackout => cluster.servers.iter().for_each(|server| world.power_loss(server)),
     }
 }
 
-fn lift(cluster: &mut Cluster, fault: &Active) {
-    let (host, world) = (fault.host.as_str(), &mut cluster.world);
-    match fault.kind {
-        Kind::Crash | Kind::PowerLoss => world.restart(host),
-        Kind::Freeze => world.thaw(host),
-        Kind::Isolate => world.isolate(host, false),
-        Kind::OneWay => world.cut(host, &fault.other, false),
-        Kind::Hold => world.hold(host, &fault.other, false),
-        Kind::SlowDisk => world.disk_latency(host, Latency::default()),
-        Kind::StalledDisk => world.disk_stall(host, false),
-        Kind::FullDisk => world.disk_room(host, None),
-        Kind::SlowCpu => world.slow_cpu(host, None),
-        Kind::WallClock => world.step_wall_clock(host, -fault.step_ms),
-        Kind::DiskErrors => world.disk_errors(host, false, false),
-        Kind::Blackout => cluster.servers.iter().for_each(|server| world.restart(server)),
+/// Two halves that see only the one in the middle.
+fn bridge(world: &mut World, hosts: &[String], on: bool) {
+    let middle = hosts.len() / 2;
+    if hosts.len() >= 3 {
+        world.bridge(&hosts[..middle], &hosts[middle..=middle], &hosts[middle + 1..], on);
+    }
+}
+
+/// A fault of a node's container engine.
+fn on_engine(cluster: &Cluster, host: &str, kind: Kind, on: bool) {
+    let Some(engine) = cluster.engines.get(host) else { return };
+    let failing = |cause: &str| if on { Failing::always(cause) } else { Failing::default() };
+    engine.fault(|faults| match kind {
+        Kind::StartFails => faults.fail_starts = failing("exec format error"),
+        Kind::StartHangs => faults.hang_starts = on,
+        Kind::ImageMissing => faults.no_images = on,
+        Kind::EngineAway => faults.hang = on,
+        Kind::EngineDown => faults.away = on,
+        Kind::VolumeError => faults.fail_volumes = on,
+        Kind::SlowVolume => faults.slow_volumes = if on { SLOW_VOLUME } else { Duration::ZERO },
+        _ => {}
+    });
+    if kind == Kind::ContainerExits && on {
+        engine.exit_all();
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use cara_checker::{Finding, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// How one seed's run ended.
@@ -9,8 +10,14 @@ use serde::{Deserialize, Serialize};
 pub struct Outcome {
     /// Its seed.
     pub seed: u64,
-    /// What was wrong; nothing when the run passed.
-    pub violations: Vec<String>,
+    /// The scenario's name.
+    pub scenario: String,
+    /// Passed, failed, or proved nothing.
+    pub verdict: Verdict,
+    /// What was wrong; nothing unless the run failed.
+    pub findings: Vec<Finding>,
+    /// Why the run proves nothing: what should have happened at least once and did not.
+    pub unmet: Vec<String>,
     /// Simulated seconds.
     pub sim_seconds: f64,
     /// Events in the trace.
@@ -29,12 +36,47 @@ pub struct Outcome {
     pub calls: u64,
     /// Faults by kind.
     pub faults: Vec<(String, u64)>,
+    /// Chaos points by name, with how often each was reached.
+    pub points: Vec<(String, u64)>,
+    /// Cells of the coverage matrix that were visited: step, fault, role.
+    pub cells: Vec<(String, String, String)>,
+    /// What the seed chose, one line each.
+    pub choices: Vec<String>,
 }
 
 impl Outcome {
+    /// A run that ended before it could say anything: the process died, with these last words.
+    pub fn died(seed: u64, scenario: &str, words: &str) -> Self {
+        let finding = Finding {
+            at: std::time::Duration::ZERO,
+            rule: "panic".into(),
+            host: String::new(),
+            text: format!("the run died: {words}"),
+        };
+        Self {
+            seed,
+            scenario: scenario.to_owned(),
+            verdict: Verdict::Fail,
+            findings: vec![finding],
+            unmet: Vec::new(),
+            sim_seconds: 0.0,
+            events: 0,
+            wire_bytes: 0,
+            hash: "none".into(),
+            seconds: Vec::new(),
+            leader_changes: 0,
+            acknowledged: 0,
+            calls: 0,
+            faults: Vec::new(),
+            points: Vec::new(),
+            cells: Vec::new(),
+            choices: Vec::new(),
+        }
+    }
+
     /// Did it pass?
     pub fn passed(&self) -> bool {
-        self.violations.is_empty()
+        self.verdict == Verdict::Pass
     }
 
     /// The first simulated second in which two runs of one seed differ; none when they are the same.
@@ -49,7 +91,11 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdict = if self.passed() { "ok  " } else { "FAIL" };
+        let verdict = match self.verdict {
+            Verdict::Pass => "ok  ",
+            Verdict::Fail => "FAIL",
+            Verdict::Unknown => "??  ",
+        };
         let faults: u64 = self.faults.iter().map(|(_, count)| count).sum();
         write!(
             f,
@@ -65,19 +111,8 @@ mod tests {
     use super::*;
 
     fn outcome(hash: &str, seconds: &[&str]) -> Outcome {
-        Outcome {
-            seed: 1,
-            violations: Vec::new(),
-            sim_seconds: 1.0,
-            events: 1,
-            wire_bytes: 0,
-            hash: hash.into(),
-            seconds: seconds.iter().map(|s| (*s).to_owned()).collect(),
-            leader_changes: 0,
-            acknowledged: 0,
-            calls: 0,
-            faults: Vec::new(),
-        }
+        let seconds = seconds.iter().map(|s| (*s).to_owned()).collect();
+        Outcome { hash: hash.into(), events: 1, seconds, ..Outcome::died(1, "x", "") }
     }
 
     #[test]

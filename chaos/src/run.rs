@@ -5,37 +5,27 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cara_netsim::{WorldError, trace};
+use cara_checker::sometimes::{Sometimes, Want};
+use cara_checker::{Verdict, converged, orphans, rules};
+use cara_netsim::{Reached, WorldError, trace};
+use cara_report::Recording;
+use cara_scenario::Plan;
 
-use crate::checker::fences::Fences;
-use crate::checker::servers::Servers;
-use crate::checker::{converged, copies, durable, linear};
+use crate::judge::{Judge, facts};
 use crate::nemesis::Nemesis;
 use crate::outcome::Outcome;
+use crate::recorder::Recorder;
 use crate::workload::Phase;
-use crate::world::{Cluster, Size};
+use crate::world::{Cluster, EngineKind, Order};
 
 /// A cluster without faults is set up within this.
 const SETUP_MAX: Duration = Duration::from_secs(60);
-/// After the last fault: keepalives find dead connections (20 s), agents come back, everything runs.
-const CONVERGE_MAX: Duration = Duration::from_secs(120);
-/// How often states and ledgers are looked at.
+/// How often disks and ledgers are looked at, if they have changed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// More violations of one run than these teach nothing.
-const VIOLATIONS_MAX: usize = 20;
-
-/// What one run shall be.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// The seed.
-    pub seed: u64,
-    /// How long faults go on.
-    pub duration: Duration,
-    /// How large the world is.
-    pub size: Size,
-    /// Something planted that must make the run fail.
-    pub canary: Option<Canary>,
-}
+/// How far a node's wall clock is moved so that its certificate comes of age: two thirds of 90 days and a bit.
+const OF_AGE_MS: i64 = 66 * 24 * 3600 * 1000;
+/// For how long it stays there.
+const OF_AGE_FOR: Duration = Duration::from_secs(20);
 
 /// A fault that no correct cluster survives. A run with one that passes shows that the checkers are blind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -46,77 +36,83 @@ pub enum Canary {
     StaleReads,
 }
 
+/// How a run ended, and what it leaves behind.
+pub struct Ran {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What a report draws; empty unless it was asked for.
+    pub recording: Recording,
+    /// When which fault hit whom, one line each.
+    pub decisions: String,
+}
+
 /// A run as it goes, with the checkers that follow it.
 pub struct Run {
     /// The cluster.
     pub cluster: Cluster,
-    /// Follows the servers' states.
-    pub servers: Servers,
-    /// Follows the agents' ledgers.
-    pub fences: Fences,
-    /// What is wrong so far.
-    pub violations: Vec<String>,
+    /// The one who breaks things.
+    pub nemesis: Nemesis,
+    /// The checkers.
+    pub judge: Judge,
+    recorder: Option<Recorder>,
+    sometimes: Sometimes,
+    /// The server that was elected last, and its term.
+    leader: Option<(String, u64)>,
+    terms: u64,
+    voters: usize,
     next_look: Duration,
-    seen: BTreeMap<String, u64>,
+    of_age_until: BTreeMap<String, Duration>,
+    plan: Plan,
 }
 
 /// Panics so far in this process. Libraries catch some of them, so they are collected where they happen.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Runs a seed from begin to end.
-pub fn run(plan: &Plan) -> Outcome {
+/// Runs a plan from begin to end.
+pub fn run(plan: &Plan, engine: EngineKind, canary: Option<Canary>, with_recording: bool) -> Ran {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(format!("panic: {info}"));
+        PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(info.to_string());
         usual(info);
     }));
-    let mut run = Run::new(plan.seed, &plan.size);
-    let mut nemesis = None;
-    let going = AssertUnwindSafe(|| whole(&mut run, plan, &mut nemesis));
-    if let Ok(Err(error)) = std::panic::catch_unwind(going) {
-        run.violations.push(error.to_string());
+    trace::record_messages(with_recording);
+    let mut run = Run::new(plan, engine);
+    if with_recording {
+        run.recorder = Some(Recorder::new(&plan.name, plan.seed));
+    }
+    let going = AssertUnwindSafe(|| run.whole(canary));
+    let ended = std::panic::catch_unwind(going);
+    let now = run.now();
+    if let Ok(Err(error)) = ended {
+        run.judge.find(now, "world", "", error.to_string());
     }
     run.take_panics();
-    run.outcome(plan.seed, nemesis.as_ref())
-}
-
-fn whole(run: &mut Run, plan: &Plan, nemesis: &mut Option<Nemesis>) -> Result<(), WorldError> {
-    if !run.set_up()? {
-        return Ok(());
-    }
-    if plan.canary == Some(Canary::LyingDisks) {
-        run.cluster.servers.clone().iter().for_each(|server| run.cluster.world.disk_lies(server, true));
-    }
-    run.cluster.shared.set_stale_reads(plan.canary == Some(Canary::StaleReads));
-    run.cluster.shared.set_phase(Phase::Work);
-    let until = run.now() + plan.duration;
-    let mut blackout = (plan.canary == Some(Canary::LyingDisks)).then(|| run.now() + plan.duration / 2);
-    let nemesis = nemesis.insert(Nemesis::new(plan.seed, run.now() + Duration::from_secs(1)));
-    while run.now() < until && run.violations.is_empty() {
-        if blackout.is_some_and(|at| at <= run.now()) {
-            blackout = None;
-            nemesis.blackout(&mut run.cluster);
-        }
-        nemesis.act(&mut run.cluster);
-        run.step()?;
-    }
-    nemesis.heal(&mut run.cluster);
-    if run.violations.is_empty() && run.settle()? {
-        run.judge();
-    }
-    Ok(())
+    run.ran()
 }
 
 impl Run {
     /// A new world.
-    pub fn new(seed: u64, size: &Size) -> Self {
+    pub fn new(plan: &Plan, engine: EngineKind) -> Self {
+        let mut cluster = Cluster::new(plan, engine);
+        let nemesis = Nemesis::new(plan);
+        cluster.world.watch_points(nemesis.events());
+        let wants = plan.sometimes.iter().map(|want| Want {
+            event: want.event.clone(),
+            during: want.during.clone(),
+            at_least: 1,
+        });
         Self {
-            cluster: Cluster::new(seed, size),
-            servers: Servers::default(),
-            fences: Fences::default(),
-            violations: Vec::new(),
+            cluster,
+            nemesis,
+            judge: Judge::default(),
+            recorder: None,
+            sometimes: Sometimes::new(wants.collect()),
+            leader: None,
+            terms: 0,
+            voters: 0,
             next_look: Duration::ZERO,
-            seen: BTreeMap::new(),
+            of_age_until: BTreeMap::new(),
+            plan: plan.clone(),
         }
     }
 
@@ -125,14 +121,104 @@ impl Run {
         self.cluster.world.now()
     }
 
-    /// Steps the world and looks at states and ledgers when it is time.
+    /// The server that was elected last, and its term.
+    pub fn leader(&self) -> Option<&(String, u64)> {
+        self.leader.as_ref()
+    }
+
+    fn whole(&mut self, canary: Option<Canary>) -> Result<(), WorldError> {
+        if !self.set_up()? {
+            return Ok(());
+        }
+        if canary == Some(Canary::LyingDisks) {
+            self.cluster.servers.clone().iter().for_each(|server| self.cluster.world.disk_lies(server, true));
+        }
+        self.cluster.shared.set_stale_reads(canary == Some(Canary::StaleReads));
+        self.cluster.shared.set_phase(Phase::Work);
+        let from = self.now();
+        self.nemesis.begin_at(from);
+        let mut blackout = (canary == Some(Canary::LyingDisks)).then(|| from + self.plan.duration / 2);
+        while self.now() < from + self.plan.duration && !self.judge.has_findings() {
+            if blackout.is_some_and(|at| at <= self.now()) {
+                blackout = None;
+                self.blackout()?;
+            }
+            self.step()?;
+        }
+        self.heal();
+        if !self.judge.has_findings() && self.settle()? {
+            self.judge.whole_history(&self.cluster);
+        }
+        Ok(())
+    }
+
+    /// All servers lose power at the same moment, and come back.
+    fn blackout(&mut self) -> Result<(), WorldError> {
+        let servers = self.cluster.servers.clone();
+        servers.iter().for_each(|server| self.cluster.world.power_loss(server));
+        self.until(Duration::from_secs(1), |_| false)?;
+        servers.iter().for_each(|server| self.cluster.world.restart(server));
+        Ok(())
+    }
+
+    /// Steps the world, lets the nemesis act, and looks at disks and ledgers when it is time.
     pub fn step(&mut self) -> Result<(), WorldError> {
         self.cluster.world.step()?;
-        if self.now() >= self.next_look {
-            self.next_look = self.now() + LOOK_EVERY;
+        let now = self.now();
+        for reached in self.cluster.world.take_points() {
+            self.reached(now, &reached);
+        }
+        self.nemesis.act(&mut self.cluster, self.leader.as_ref().map(|(leader, _)| leader.as_str()));
+        self.nemesis.take_replaced().iter().for_each(|host| self.judge.forget(host));
+        for (id, began) in self.nemesis.take_changes() {
+            if began { self.sometimes.fault_began(&id) } else { self.sometimes.fault_ended(&id) }
+        }
+        self.cluster.add_newcomers();
+        self.cluster.take_removed();
+        self.age_certificates(now);
+        if now >= self.next_look {
+            self.next_look = now + LOOK_EVERY;
             self.look();
         }
         Ok(())
+    }
+
+    fn reached(&mut self, now: Duration, reached: &Reached) {
+        let word = |key: &str| crate::recorder::word(&reached.detail, key);
+        match reached.point {
+            "raft.elected" => {
+                let term = word("term").and_then(|term| term.parse().ok()).unwrap_or(0);
+                if self.leader.as_ref().is_none_or(|(_, known)| *known < term) {
+                    self.leader = Some((reached.host.clone(), term));
+                    self.terms += 1;
+                }
+            }
+            "raft.membership_changed" => self.voters = word("voters").map_or(0, |ids| ids.split(',').count()),
+            _ => {}
+        }
+        self.sometimes.seen(reached.point);
+        self.nemesis.reached(now, reached);
+        self.judge.reached(now, reached);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.reached(now, reached);
+        }
+    }
+
+    /// Moves the wall clocks of nodes whose certificates shall come of age, and moves them back.
+    fn age_certificates(&mut self, now: Duration) {
+        for number in self.cluster.shared.take_renewals() {
+            let nodes = self.cluster.shared.nodes();
+            let index = usize::try_from(number).unwrap_or(0) % nodes.len().max(1);
+            let Some(node) = nodes.get(index).filter(|node| !self.of_age_until.contains_key(*node)) else { continue };
+            self.cluster.world.step_wall_clock(node, OF_AGE_MS);
+            self.of_age_until.insert(node.clone(), now + OF_AGE_FOR);
+        }
+        let over: Vec<String> =
+            self.of_age_until.iter().filter(|(_, until)| **until <= now).map(|(node, _)| node.clone()).collect();
+        for node in over {
+            self.of_age_until.remove(&node);
+            self.cluster.world.step_wall_clock(&node, -OF_AGE_MS);
+        }
     }
 
     /// Steps until `done`, at most for `limit`; tells which.
@@ -147,124 +233,176 @@ impl Run {
         Ok(done(self))
     }
 
-    /// Waits until all servers vote, all nodes are online and a leader is known.
-    pub fn set_up(&mut self) -> Result<bool, WorldError> {
+    /// As [`Run::until`], and asks only ten times a second, because the question costs something.
+    fn until_rarely(&mut self, limit: Duration, mut done: impl FnMut(&mut Run) -> bool) -> Result<bool, WorldError> {
         let mut next = Duration::ZERO;
-        let mut open = Vec::new();
-        let ready = self.until(SETUP_MAX, |run| {
+        self.until(limit, |run| {
             if run.now() < next {
                 return false;
             }
             next = run.now() + LOOK_EVERY;
-            open = run.not_ready();
-            open.is_empty()
+            done(run)
+        })
+    }
+
+    /// Waits until all servers vote, all nodes are online and a leader is known.
+    pub fn set_up(&mut self) -> Result<bool, WorldError> {
+        let mut open = Vec::new();
+        let ready = self.until_rarely(SETUP_MAX, |run| {
+            open = converged::open(&facts::converged(&run.cluster).0);
+            if run.voters != run.cluster.servers.len() {
+                open.push(format!("{} servers vote", run.voters));
+            }
+            open.is_empty() && run.leader.is_some()
         })?;
         if !ready {
-            self.violations.push(format!("the cluster was not set up within {SETUP_MAX:?}: {}", open.join("; ")));
+            let text = format!("the cluster was not set up within {SETUP_MAX:?}: {}", open.join("; "));
+            self.judge.find(self.now(), rules::CONVERGED, "", text);
         }
         trace::event("world", "set up", &[u64::from(ready)]);
         Ok(ready)
     }
 
-    fn not_ready(&self) -> Vec<String> {
-        let mut open = converged::check(&self.cluster);
-        if self.cluster.shared.observed().leader().is_none() {
-            open.push("no leader".into());
+    /// Lifts all faults.
+    pub fn heal(&mut self) {
+        self.nemesis.heal(&mut self.cluster);
+        self.nemesis.take_replaced().iter().for_each(|host| self.judge.forget(host));
+        for node in std::mem::take(&mut self.of_age_until).into_keys() {
+            self.cluster.world.step_wall_clock(&node, -OF_AGE_MS);
         }
-        let voters = self.cluster.voters();
-        if voters != self.cluster.servers.len() {
-            open.push(format!("{voters} servers vote"));
+        let now = self.now();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.mark(now, "", "heal", "all faults are lifted");
         }
-        open
     }
 
-    /// After the heal: lets clients end what they began, waits for convergence, reads everything once more.
+    /// After the heal: lets clients end what they began, waits for convergence, reads everything once more. The bound is
+    /// the scenario's.
     pub fn settle(&mut self) -> Result<bool, WorldError> {
+        let bound = self.plan.converge_within;
         self.cluster.shared.set_phase(Phase::Rest);
-        let idle = self.until(CONVERGE_MAX, |run| run.cluster.shared.history().pending == 0)?;
+        self.cluster.shared.order(Order::UncordonAll);
+        let idle = self.until(bound, |run| {
+            run.cluster.shared.history().pending.is_empty() && run.cluster.shared.has_no_orders()
+        })?;
         if !idle {
-            self.violations.push(format!("a client's operation did not end within {CONVERGE_MAX:?} after the heal"));
+            let pending = self.cluster.shared.history().pending.clone();
+            let text = format!("operations did not end within {bound:?} after the heal: {pending:?}");
+            self.judge.find(self.now(), rules::CONVERGED, "", text);
             return Ok(false);
         }
-        let mut next = Duration::ZERO;
-        let mut open = Vec::new();
-        let done = self.until(CONVERGE_MAX, |run| {
-            if run.now() < next {
-                return false;
-            }
-            next = run.now() + LOOK_EVERY;
-            open = converged::check(&run.cluster);
-            open.is_empty()
+        let mut last = None;
+        let done = self.until_rarely(bound, |run| {
+            let (facts, state) = facts::converged(&run.cluster);
+            let is_done = converged::open(&facts).is_empty();
+            last = Some((facts, state));
+            is_done
         })?;
+        let now = self.now();
+        let (facts, state) = last.unwrap_or_default();
         if !done {
-            open.truncate(VIOLATIONS_MAX);
-            self.violations.push(format!("not converged {CONVERGE_MAX:?} after the heal: {}", open.join("; ")));
+            self.judge.add(converged::check(now, bound, &facts));
             return Ok(false);
+        }
+        if let Some(state) = state {
+            let (left, wanted) = facts::left(&self.cluster, &state);
+            self.judge.add(orphans::check(now, &left, &wanted));
         }
         self.cluster.shared.set_phase(Phase::Final);
-        self.until(CONVERGE_MAX, |run| run.cluster.shared.history().final_apps.is_some())
-    }
-
-    /// The checkers that need the whole history.
-    pub fn judge(&mut self) {
-        let history = self.cluster.shared.history().clone();
-        self.violations.extend(linear::check(&history.calls));
-        self.violations.extend(durable::check(&history));
-        self.violations.extend(history.strange.iter().map(|text| format!("strange answer: {text}")));
-        let starts: Vec<_> =
-            self.cluster.agents.iter().cloned().zip(self.cluster.engines.iter().map(|e| e.starts())).collect();
-        self.violations.extend(copies::check(&starts));
+        self.until(bound, |run| run.cluster.shared.history().at_the_end.is_some())
     }
 
     fn take_panics(&mut self) {
-        self.violations.append(&mut PANICS.lock().unwrap_or_else(PoisonError::into_inner));
+        let now = self.now();
+        for text in PANICS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            self.judge.find(now, "panic", "", text);
+        }
     }
 
-    /// Looks at every state and ledger that has changed.
+    /// Looks at everything that has changed.
     fn look(&mut self) {
         self.take_panics();
-        for server in self.cluster.servers.clone() {
-            let written = self.cluster.world.disk(&server).written();
-            if self.seen.insert(server.clone(), written) == Some(written) {
-                continue;
-            }
-            match self.cluster.state_of(&server) {
-                Ok(Some(state)) => self.violations.extend(self.servers.look(&server, state)),
-                Ok(None) => {}
-                Err(error) => self.violations.push(error),
-            }
-        }
-        for agent in self.cluster.agents.clone() {
-            let files = self.cluster.world.files(&agent);
-            self.violations.extend(self.fences.look(&agent, files, Cluster::ledger_file()));
+        self.judge.look(&self.cluster);
+        let now = self.now();
+        for text in self.cluster.disagreements() {
+            self.judge.find(now, "engine.differs", "", text);
         }
         for (host, exit) in self.cluster.world.take_exits() {
             // A process may end on a broken disk, and is started again. It is in the trace.
-            if let Err(reason) = exit
-                && reason.contains("damaged")
-            {
-                self.violations.push(format!("{host} ended: {reason}"));
+            let reason = exit.err().unwrap_or_default();
+            if reason.contains("damaged") && !self.nemesis.has_damaged(&host) {
+                self.judge.find(now, rules::CORE_INVARIANTS, &host, format!("it ended: {reason}"));
+            }
+            if let Some(recorder) = &mut self.recorder {
+                recorder.mark(now, &host, "exit", &reason);
             }
         }
-        self.violations.truncate(VIOLATIONS_MAX);
+        self.record_machines(now);
     }
 
-    fn outcome(&self, seed: u64, nemesis: Option<&Nemesis>) -> Outcome {
+    fn record_machines(&mut self, now: Duration) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let world = &self.cluster.world;
+        let kinds = [("server", self.cluster.server_machines()), ("agent", self.cluster.agents.clone())];
+        let clients = [("client", self.cluster.clients.clone())];
+        for (kind, hosts) in kinds.into_iter().chain(clients) {
+            for host in hosts {
+                recorder.host(&host, kind);
+                let process = match (world.is_running(&host), world.gate(&host).is_frozen()) {
+                    (false, _) => "down",
+                    (true, true) => "frozen",
+                    (true, false) => "running",
+                };
+                recorder.now(now, &host, "process", Some(process));
+                if process == "down" {
+                    recorder.now(now, &host, "role", None);
+                }
+            }
+        }
+    }
+
+    fn ran(mut self) -> Ran {
+        let now = self.now();
+        let unmet = if self.judge.has_findings() { Vec::new() } else { self.sometimes.unmet() };
+        self.judge.judgement.unsure(unmet);
+        let outcome = self.outcome();
+        let recording = self.recorder.take().map(|mut recorder| {
+            for fault in self.nemesis.ledger().iter().filter(|fault| fault.skipped.is_none()) {
+                let label = format!("{} ({})", fault.kind, fault.id);
+                fault.hosts.iter().for_each(|host| recorder.fault(host, &label, fault.from, fault.to.unwrap_or(now)));
+            }
+            for (node, engine) in &self.cluster.engines {
+                recorder.containers(node, &engine.starts(), now);
+            }
+            let history = self.cluster.shared.history();
+            recorder.calls(&history.calls, &self.judge.keys);
+            recorder.finish(now, &outcome.verdict.to_string(), &outcome.findings, &self.plan.choices)
+        });
+        Ran { outcome, recording: recording.unwrap_or_default(), decisions: self.nemesis.decisions() }
+    }
+
+    fn outcome(&self) -> Outcome {
         let digest = trace::digest();
         let history = self.cluster.shared.history();
-        let faults = nemesis.map(|n| n.counts().clone()).unwrap_or_default();
+        let judgement = &self.judge.judgement;
         Outcome {
-            seed,
-            violations: self.violations.clone(),
+            seed: self.plan.seed,
+            scenario: self.plan.name.clone(),
+            verdict: judgement.verdict(),
+            findings: judgement.findings.clone(),
+            unmet: if judgement.verdict() == Verdict::Unknown { judgement.unknown.clone() } else { Vec::new() },
             sim_seconds: self.now().as_secs_f64(),
             events: digest.events,
             wire_bytes: digest.wire_bytes,
             hash: format!("{:016x}", digest.hash),
             seconds: digest.seconds.iter().map(|hash| format!("{hash:016x}")).collect(),
-            leader_changes: (self.cluster.shared.observed().terms.len() as u64).saturating_sub(1),
+            leader_changes: self.terms.saturating_sub(1),
             acknowledged: history.acknowledged,
             calls: history.calls.len() as u64,
-            faults: faults.iter().map(|(kind, count)| (format!("{kind:?}"), *count)).collect(),
+            faults: self.nemesis.counts(),
+            points: self.sometimes.counts().clone().into_iter().collect(),
+            cells: self.nemesis.cells(),
+            choices: self.plan.choices.clone(),
         }
     }
 }

@@ -1,92 +1,123 @@
-//! The default cluster in a simulated world: servers, agents with the memory runtime, clients and an observer.
+//! The cluster in a simulated world: servers, agents with the memory runtime, clients and watchers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cara_agent::runtime::memory::{MemoryHandle, MemoryRuntime};
 use cara_control::setup::{self, Founded, Place};
 use cara_core::State;
 use cara_env::{Cf, Env};
-use cara_netsim::{Boot, Settings, World};
+use cara_netsim::{Boot, Settings, SimRng, Spread, World};
+use cara_scenario::Plan;
 use cara_transport::JoinToken;
-use http::Method;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 
-use crate::observer::{self, Observed};
-use crate::rest::{Ask, Rest};
-use crate::workload::{self, History, Phase};
+use crate::rocks_lane::RocksLane;
+use crate::workload::history::History;
+use crate::workload::rest::{Ask, Rest};
+use crate::workload::{self, Phase};
 
 /// Where a server keeps its identity.
 const SERVER_DIR: &str = "/var/lib/cara-server";
 /// Where an agent keeps its identity and ledger.
-const AGENT_DIR: &str = "/var/lib/cara-agent";
+pub const AGENT_DIR: &str = "/var/lib/cara-agent";
 /// The port of every server.
 const PORT: u16 = 7443;
 /// A service manager's pause before it starts a process again.
 const RESTART: Duration = Duration::from_millis(500);
 /// Between two attempts of a machine that is being set up.
 const SETUP_RETRY: Duration = Duration::from_millis(200);
+/// Machines that join while the world runs; more cost time and show nothing new.
+const NEWCOMERS_MAX: usize = 6;
+/// Between two heartbeats of an agent: short, so that a simulated minute holds many of them.
+pub const HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// How large the world is.
-#[derive(Debug, Clone)]
-pub struct Size {
-    /// Servers; odd.
-    pub servers: usize,
-    /// Nodes.
-    pub agents: usize,
-    /// Clients that write and read at the same time.
-    pub clients: usize,
-    /// The step of time.
-    pub tick: Duration,
+/// Log entries between two snapshots: few, so that servers that fall behind get snapshots instead of entries.
+const SNAPSHOT_AFTER: u64 = 60;
+
+/// The servers' storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum EngineKind {
+    /// The simulated disk: repeatable, and with every fault.
+    #[default]
+    Sim,
+    /// RocksDB in temporary folders beside the simulated disk, under the same faults, and each answer compared.
+    Rocksdb,
 }
 
-impl Default for Size {
-    fn default() -> Self {
-        Self { servers: 3, agents: 3, clients: 3, tick: Duration::from_millis(1) }
-    }
+/// A machine that joins while the world runs.
+#[derive(Debug, Clone)]
+pub struct Newcomer {
+    /// Its name.
+    pub name: String,
+    /// The token that it was given.
+    pub token: JoinToken,
+}
+
+/// What an operator shall do through the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Take this server out of the cluster.
+    RemoveServer(String),
+    /// Let all nodes take workloads again.
+    UncordonAll,
+}
+
+/// What is handed between the machines and the driver.
+#[derive(Default)]
+struct Desk {
+    founded: Option<Founded>,
+    phase: Phase,
+    nodes: Vec<String>,
+    reserved: usize,
+    newcomers: Vec<Newcomer>,
+    renewals: Vec<u64>,
+    orders: Vec<Order>,
+    /// Given and not carried out.
+    open_orders: usize,
+    carried_out: Vec<Order>,
+    runtimes: BTreeMap<String, Handle>,
 }
 
 /// What the machines, the driver and the checkers share.
 #[derive(Default)]
 pub struct Shared {
-    founded: Mutex<Option<Founded>>,
-    /// What clients did and were told.
-    pub history: Mutex<History>,
-    /// Who leads, as the servers themselves say.
-    pub observed: Mutex<Observed>,
-    phase: Mutex<Phase>,
+    history: Mutex<History>,
+    desk: Mutex<Desk>,
     stale_reads: AtomicBool,
-    runtimes: Mutex<BTreeMap<String, Handle>>,
 }
 
 impl Shared {
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What init told the operator; none before.
     pub fn founded(&self) -> Option<Founded> {
-        self.founded.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.desk().founded.clone()
     }
 
     /// The history so far.
-    pub fn history(&self) -> std::sync::MutexGuard<'_, History> {
+    pub fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Who leads.
-    pub fn observed(&self) -> std::sync::MutexGuard<'_, Observed> {
-        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The runtime of a server's last process, to compare what it polls with what its gate admits.
     pub fn runtime(&self, server: &str) -> Option<Handle> {
-        self.runtimes.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
+        self.desk().runtimes.get(server).cloned()
     }
 
     /// What clients shall do now.
     pub fn phase(&self) -> Phase {
-        *self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+        self.desk().phase
+    }
+
+    /// Tells clients what to do from now on.
+    pub fn set_phase(&self, phase: Phase) {
+        self.desk().phase = phase;
     }
 
     /// Do clients read with `consistency=stale`?
@@ -99,9 +130,73 @@ impl Shared {
         self.stale_reads.store(on, Ordering::Relaxed);
     }
 
-    /// Tells clients what to do from now on.
-    pub fn set_phase(&self, phase: Phase) {
-        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+    /// The nodes that were there from the begin.
+    pub fn nodes(&self) -> Vec<String> {
+        self.desk().nodes.clone()
+    }
+
+    /// Names for so many machines that shall join; none when enough have joined.
+    pub fn reserve_newcomers(&self, count: usize) -> Option<Vec<String>> {
+        let mut desk = self.desk();
+        let first = desk.reserved + 1;
+        (desk.reserved + count <= NEWCOMERS_MAX).then(|| {
+            desk.reserved += count;
+            (first..first + count).map(|i| format!("x{i}")).collect()
+        })
+    }
+
+    /// Machines for the driver to switch on.
+    pub fn add_newcomers(&self, newcomers: impl Iterator<Item = Newcomer>) {
+        self.desk().newcomers.extend(newcomers);
+    }
+
+    fn take_newcomers(&self) -> Vec<Newcomer> {
+        std::mem::take(&mut self.desk().newcomers)
+    }
+
+    /// Asks the driver to let a node's certificate come of age.
+    pub fn ask_for_renewal(&self, node: u64) {
+        self.desk().renewals.push(node);
+    }
+
+    /// Nodes, by number, whose certificates shall come of age.
+    pub fn take_renewals(&self) -> Vec<u64> {
+        std::mem::take(&mut self.desk().renewals)
+    }
+
+    /// Asks the clients to do an operator's work.
+    pub fn order(&self, order: Order) {
+        let mut desk = self.desk();
+        desk.open_orders += 1;
+        desk.orders.push(order);
+    }
+
+    /// Could not be carried out yet.
+    pub fn order_again(&self, order: Order) {
+        self.desk().orders.push(order);
+    }
+
+    /// The next work of an operator, for a client that has time.
+    pub fn take_order(&self) -> Option<Order> {
+        let mut desk = self.desk();
+        (!desk.orders.is_empty()).then(|| desk.orders.remove(0))
+    }
+
+    /// Is all of an operator's work done?
+    pub fn has_no_orders(&self) -> bool {
+        self.desk().open_orders == 0
+    }
+
+    /// An order was carried out.
+    pub fn carried_out(&self, order: Order) {
+        let mut desk = self.desk();
+        desk.open_orders -= 1;
+        desk.carried_out.push(order);
+    }
+
+    /// The orders carried out since the last call.
+    pub fn take_carried_out(&self) -> Vec<Order> {
+        std::mem::take(&mut self.desk().carried_out)
     }
 }
 
@@ -111,14 +206,35 @@ pub struct Cluster {
     pub world: World,
     /// What is shared with the machines.
     pub shared: Arc<Shared>,
-    /// Names of the servers.
+    /// Names of the servers that are or shall be members.
     pub servers: Vec<String>,
+    /// Names of servers that may join later.
+    pub spares: Vec<String>,
     /// Names of the nodes.
     pub agents: Vec<String>,
+    /// Nodes that need not come online in the end: they lost a race for a token, or their identity is a copy.
+    pub excused: BTreeSet<String>,
     /// Names of the clients.
     pub clients: Vec<String>,
-    /// The container engine of each node, in the order of `agents`.
-    pub engines: Vec<MemoryHandle>,
+    /// The container engine of each node.
+    pub engines: BTreeMap<String, MemoryHandle>,
+    /// How wrong each machine's clocks run from birth, in parts per million.
+    drifts: BTreeMap<String, i64>,
+    /// Machines that run with a copy of a node's identity, by node.
+    clones: BTreeMap<String, String>,
+    clock_offset_ms: u64,
+    clock_drift_ppm: u64,
+    rng: SimRng,
+    rocks: Option<RocksLane>,
+}
+
+/// The distribution that a scenario means.
+fn spread(latency: &cara_scenario::Latency) -> Spread {
+    let ms = Duration::from_millis;
+    match latency.mean_ms {
+        Some(mean) => Spread::Exponential { min: ms(latency.min_ms), mean: ms(mean), max: ms(latency.max_ms) },
+        None => Spread::uniform_ms(latency.min_ms, latency.max_ms),
+    }
 }
 
 /// `host:port` of a server.
@@ -128,34 +244,158 @@ pub fn address(server: &str) -> String {
 
 impl Cluster {
     /// A world with machines that set themselves up from nothing.
-    pub fn new(seed: u64, size: &Size) -> Self {
-        let mut world = World::with_settings(seed, &Settings { tick: size.tick, ..Settings::default() });
-        let shared = Arc::new(Shared::default());
-        let names = |prefix: &str, count: usize| (1..=count).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
-        let (servers, agents, clients) =
-            (names("s", size.servers), names("n", size.agents), names("client", size.clients));
-        for server in &servers {
-            let shared = shared.clone();
-            world.host(server, Some(RESTART), move |boot| serve(boot, shared.clone()));
+    pub fn new(plan: &Plan, engine: EngineKind) -> Self {
+        let shape = &plan.cluster;
+        let settings = Settings { tick: plan.grain, latency: spread(&shape.latency) };
+        let world = World::with_settings(plan.seed, &settings);
+        let names = |prefix: &str, from: usize, count: usize| {
+            (from..from + count).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>()
+        };
+        let servers = names("s", 1, shape.servers);
+        let mut cluster = Self {
+            world,
+            shared: Arc::default(),
+            spares: names("s", shape.servers + 1, shape.spares),
+            agents: Vec::new(),
+            excused: BTreeSet::new(),
+            clients: names("client", 1, shape.clients),
+            engines: BTreeMap::new(),
+            drifts: BTreeMap::new(),
+            clones: BTreeMap::new(),
+            clock_offset_ms: shape.clock_offset_ms,
+            clock_drift_ppm: shape.clock_drift_ppm,
+            rng: SimRng::new(plan.seed, "births"),
+            rocks: (engine == EngineKind::Rocksdb).then(RocksLane::new),
+            servers,
+        };
+        for server in cluster.servers.clone() {
+            cluster.add_server(&server);
         }
-        let mut engines = Vec::new();
-        for agent in &agents {
-            // The engine outlives the agent's process, as a real one does; it appears with its machine.
-            let slot: Arc<Mutex<Option<MemoryRuntime>>> = Arc::default();
-            let (inside, of_node) = (shared.clone(), slot.clone());
-            world.host(agent, Some(RESTART), move |boot| run_agent(boot, inside.clone(), of_node.clone()));
-            let engine = MemoryRuntime::new(world.clock(agent));
-            engines.push(engine.handle());
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(engine);
+        let nodes = names("n", 1, shape.agents);
+        cluster.shared.desk().nodes = nodes.clone();
+        for node in &nodes {
+            cluster.add_agent(node, None);
         }
-        let addresses: Vec<String> = servers.iter().map(|server| address(server)).collect();
-        for client in &clients {
-            let (shared, addresses) = (shared.clone(), addresses.clone());
-            world.client(client, move |boot| workload::client(boot, shared.clone(), addresses.clone()));
+        let addresses = cluster.servers.clone();
+        for client in cluster.clients.clone() {
+            let (shared, servers) = (cluster.shared.clone(), addresses.clone());
+            let ops: Vec<_> = plan.ops.iter().filter(|op| op.client == client).cloned().collect();
+            cluster
+                .world
+                .client(&client, move |boot| workload::client(boot, shared.clone(), servers.clone(), ops.clone()));
         }
-        let (inside, watched) = (shared.clone(), servers.clone());
-        world.client("observer", move |boot| observer::watch(boot, inside.clone(), watched.clone()));
-        Self { world, shared, servers, agents, clients, engines }
+        for watcher in names("watcher", 1, plan.watchers) {
+            let (shared, servers) = (cluster.shared.clone(), addresses.clone());
+            cluster.world.client(&watcher, move |boot| workload::watch(boot, shared.clone(), servers.clone()));
+        }
+        cluster
+    }
+
+    /// Switches on a server that sets itself up.
+    pub fn add_server(&mut self, server: &str) {
+        let (shared, rocks, first) = (self.shared.clone(), self.rocks.clone(), self.servers.clone());
+        self.world.host(server, Some(RESTART), move |boot| serve(boot, shared.clone(), rocks.clone(), first.clone()));
+        self.world.disk(server).tap();
+        self.set_clocks(server);
+    }
+
+    /// A machine's clocks are as wrong from birth as the world allows.
+    fn set_clocks(&mut self, host: &str) {
+        let draw = |most: u64| {
+            let drawn = i64::try_from(self.rng.between(0, 2 * most)).unwrap_or_default();
+            drawn - i64::try_from(most).unwrap_or_default()
+        };
+        let (offset, drift) = (draw(self.clock_offset_ms), draw(self.clock_drift_ppm));
+        if offset != 0 {
+            self.world.step_wall_clock(host, offset);
+        }
+        if drift != 0 {
+            self.world.drift(host, drift);
+        }
+        self.drifts.insert(host.to_owned(), drift);
+    }
+
+    /// How wrong the machine's clocks run when no fault drives them, in parts per million.
+    pub fn drift_of(&self, host: &str) -> i64 {
+        self.drifts.get(host).copied().unwrap_or_default()
+    }
+
+    /// Switches on a node that enrols itself, with a token of its own unless it is given one.
+    pub fn add_agent(&mut self, agent: &str, token: Option<JoinToken>) {
+        // The engine outlives the agent's process, as a real one does; it appears with its machine.
+        let slot: Arc<Mutex<Option<MemoryRuntime>>> = Arc::default();
+        let (shared, of_node, servers) = (self.shared.clone(), slot.clone(), self.servers.clone());
+        self.world.host(agent, Some(RESTART), move |boot| {
+            run_agent(boot, shared.clone(), of_node.clone(), token.clone(), servers.clone())
+        });
+        let engine = MemoryRuntime::new(self.world.clock(agent));
+        // Machines' clocks may be wrong; what ran when is judged by one that isn't.
+        engine.handle().record_by(self.world.true_clock());
+        self.engines.insert(agent.to_owned(), engine.handle());
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(engine);
+        self.agents.push(agent.to_owned());
+        self.set_clocks(agent);
+    }
+
+    /// Switches on a second machine with a copy of a node's data folder, and an engine of its own.
+    pub fn add_clone(&mut self, of: &str, name: &str) {
+        let copy = self.world.snapshot(of);
+        self.add_agent(name, None);
+        self.excused.insert(name.to_owned());
+        // Its first process has not run yet: it starts with the copy.
+        self.world.crash(name);
+        self.world.restore(name, &copy);
+        self.world.restart(name);
+        self.clones.insert(of.to_owned(), name.to_owned());
+    }
+
+    /// Switches the copy off for good, and what it ran with it.
+    pub fn switch_off_clone_of(&mut self, of: &str) {
+        let Some(name) = self.clones.remove(of) else { return };
+        self.world.power_loss(&name);
+        self.agents.retain(|agent| *agent != name);
+        if let Some(engine) = self.engines.remove(&name) {
+            engine.exit_all();
+        }
+    }
+
+    /// Takes servers that an operator has removed out of the books, and off.
+    pub fn take_removed(&mut self) {
+        for order in self.shared.take_carried_out() {
+            if let Order::RemoveServer(server) = order {
+                self.servers.retain(|known| *known != server);
+                self.world.crash(&server);
+            }
+        }
+    }
+
+    /// Switches on the machines that clients asked for.
+    pub fn add_newcomers(&mut self) {
+        for newcomer in self.shared.take_newcomers() {
+            self.add_agent(&newcomer.name, Some(newcomer.token));
+        }
+    }
+
+    /// Every machine that is or was a server.
+    pub fn server_machines(&self) -> Vec<String> {
+        let all = self.world.names();
+        all.into_iter().filter(|name| name.strip_prefix('s').is_some_and(|rest| rest.parse::<u32>().is_ok())).collect()
+    }
+
+    /// Counts the lives of a server's process; a machine without one is in its next life already, in which what was not
+    /// on disk is gone.
+    pub fn life(&self, server: &str) -> u64 {
+        self.world.incarnation(server) + u64::from(!self.world.is_running(server))
+    }
+
+    /// Changes exactly when what is on the server's disk does.
+    pub fn written(&self, server: &str) -> u64 {
+        self.world.disk(server).written()
+    }
+
+    /// Where RocksDB and the model of a disk differed, if both are used.
+    pub fn disagreements(&self) -> Vec<String> {
+        self.rocks.as_ref().map(RocksLane::disagreements).unwrap_or_default()
     }
 
     /// The state as a server has it on disk now; none before it has any.
@@ -172,11 +412,6 @@ impl Cluster {
         State::load(pairs).map(Some).map_err(|error| format!("{server}: {error}"))
     }
 
-    /// How many servers vote, as the last leader said.
-    pub fn voters(&self) -> usize {
-        self.shared.observed().voters
-    }
-
     /// The file in which an agent keeps its ledger.
     pub fn ledger_file() -> PathBuf {
         Path::new(AGENT_DIR).join("ledger")
@@ -184,57 +419,65 @@ impl Cluster {
 }
 
 /// A server's process: sets itself up if it must, then runs.
-async fn serve(boot: Boot, shared: Arc<Shared>) -> Result<(), String> {
-    shared.runtimes.lock().unwrap_or_else(PoisonError::into_inner).insert(boot.name.clone(), Handle::current());
+async fn serve(boot: Boot, shared: Arc<Shared>, rocks: Option<RocksLane>, servers: Vec<String>) -> Result<(), String> {
+    shared.desk().runtimes.insert(boot.name.clone(), Handle::current());
     let folder = Path::new(SERVER_DIR);
     if boot.env.files.read(&folder.join("server.json")).is_err() {
         let own = address(&boot.name);
         let place = Place { name: boot.name.clone(), listen: own.clone(), advertise: own };
         if boot.name == "s1" {
             let founded = setup::init(&boot.env, folder, &place).map_err(|error| chain(&error))?;
-            *shared.founded.lock().unwrap_or_else(PoisonError::into_inner) = Some(founded);
+            shared.desk().founded = Some(founded);
         } else {
-            let token = mint(&boot.env, &shared, "servers").await;
+            let token = mint(&boot.env, &shared, "servers", &servers).await;
             setup::join(&boot.env, folder, &place, &token).await.map_err(|error| chain(&error))?;
         }
     }
     let config = cara_control::Config {
-        // Short, so that a simulated minute holds many of them.
-        agent_heartbeat: Duration::from_secs(2),
-        snapshot_after: 200,
+        agent_heartbeat: HEARTBEAT,
+        snapshot_after: SNAPSHOT_AFTER,
         ..cara_control::Config::new(folder)
     };
-    let (_running, shutdown) = watch::channel(false);
-    cara_control::run(config, boot.env, boot.engine, shutdown).await.map_err(|error| chain(&error))
+    let engine = match &rocks {
+        Some(rocks) => rocks.open(&boot)?,
+        None => boot.engine,
+    };
+    cara_control::run(config, boot.env, engine, boot.shutdown).await.map_err(|error| chain(&error))
 }
 
 /// An agent's process.
-async fn run_agent(boot: Boot, shared: Arc<Shared>, engine: Arc<Mutex<Option<MemoryRuntime>>>) -> Result<(), String> {
+async fn run_agent(
+    boot: Boot,
+    shared: Arc<Shared>,
+    engine: Arc<Mutex<Option<MemoryRuntime>>>,
+    token: Option<JoinToken>,
+    servers: Vec<String>,
+) -> Result<(), String> {
     let mut config = cara_agent::Config::new(AGENT_DIR, boot.name.clone(), boot.name.clone());
     config.backoff_min = Duration::from_millis(200);
     config.backoff_max = Duration::from_secs(3);
     if boot.env.files.read(&Path::new(AGENT_DIR).join("identity.json")).is_err() {
-        config.token = Some(mint(&boot.env, &shared, "nodes").await);
+        config.token = match token {
+            Some(token) => Some(token),
+            None => Some(mint(&boot.env, &shared, "nodes", &servers).await),
+        };
     }
     let engine = engine.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let engine = engine.ok_or("the machine has no engine")?;
-    let (_running, shutdown) = watch::channel(false);
-    cara_agent::run(config, boot.env, Arc::new(engine), shutdown).await.map_err(|error| chain(&error))
+    cara_agent::run(config, boot.env, Arc::new(engine), boot.shutdown).await.map_err(|error| chain(&error))
 }
 
-/// Gets a join token from the first server, as an operator would, as soon as there is one.
-async fn mint(env: &Env, shared: &Shared, what: &str) -> JoinToken {
+/// Gets a join token from one of the servers, as an operator would, as soon as there is one.
+async fn mint(env: &Env, shared: &Shared, what: &str, servers: &[String]) -> JoinToken {
     loop {
         env.clock.sleep(SETUP_RETRY).await;
         let Some(founded) = shared.founded() else { continue };
         let rest = Rest::new(env, &founded.ca_fingerprint, &founded.token);
-        let ask = Ask {
-            method: Method::POST,
-            path: format!("/api/v1/{what}/join-tokens"),
-            key: Some(cara_env::hex(&*env.rng, 8)),
-            body: Some(serde_json::json!({})),
-        };
-        let Ok(told) = rest.ask(&address("s1"), &ask, Duration::from_secs(5)).await else { continue };
+        let mut ask = Ask::post(format!("/api/v1/{what}/join-tokens"), serde_json::json!({}));
+        ask.key = Some(cara_env::hex(&*env.rng, 8));
+        // Until the others have joined, only the first one answers.
+        let server = if shared.phase() == Phase::Setup { "s1".to_owned() } else { workload::pick(&*env.rng, servers) };
+        let Ok(told) = rest.ask(&address(&server), &ask, Duration::from_secs(5)).await else { continue };
         let token = told.json()["token"].as_str().and_then(|token| token.parse().ok());
         if let Some(token) = token {
             return token;

@@ -238,6 +238,15 @@ impl Disk {
         Some(key)
     }
 
+    /// A process opens the database. What it finds, it makes durable before it answers: recovery ends with a flush of
+    /// what the write-ahead log held.
+    pub(crate) fn opened(&self) {
+        let mut state = self.lock();
+        if !state.lying {
+            state.unsynced.clear();
+        }
+    }
+
     /// The process dies, the kernel lives: everything written stays and will reach the medium by itself.
     pub(crate) fn crash(&self) {
         self.lock().process_gone();

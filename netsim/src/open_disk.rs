@@ -33,6 +33,7 @@ pub(crate) struct OpenDisk {
 impl OpenDisk {
     pub(crate) fn new(disk: Arc<Disk>, clock: Arc<SimClock>, running: Arc<AtomicU64>) -> Self {
         let boot = running.load(Ordering::Relaxed);
+        disk.opened();
         Self { disk, clock, running, boot }
     }
 

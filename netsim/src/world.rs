@@ -241,6 +241,11 @@ impl World {
         Arc::new(MachineClock { now: self.ground.now.clone(), crystal: machine.crystal.clone() })
     }
 
+    /// The world's own clock, which no machine's error reaches: for records that are compared between machines.
+    pub fn true_clock(&self) -> Arc<dyn Clock> {
+        Arc::new(MachineClock { now: self.ground.now.clone(), crystal: Arc::default() })
+    }
+
     /// The machine's files, seen from outside.
     pub fn files(&self, host: &str) -> Arc<dyn Files> {
         Arc::new(SimFiles::from_outside(host, self.machine(host).files.clone()))

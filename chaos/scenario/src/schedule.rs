@@ -279,7 +279,12 @@ impl Schedule {
         &self.ledger
     }
 
-    /// Is a fault on?
+    /// Is there a fault of this kind, whenever?
+    pub fn has(&self, kind: Kind) -> bool {
+        self.faults.iter().any(|fault| fault.what.kind == kind)
+    }
+
+    /// Is no fault on?
     pub fn is_quiet(&self) -> bool {
         self.active.is_empty()
     }

@@ -277,7 +277,9 @@ impl Server {
         let Some(now) = now else {
             return seen.say(rules::VOTE_REGRESSED, format!("its vote {before} is gone"));
         };
-        let is_other = now.term == before.term && before.server.is_some() && now.server != before.server;
+        // Whoever was elected in this term leads also those that had voted for another one.
+        let is_elected = now.committed && !before.committed;
+        let is_other = now.term == before.term && before.server.is_some() && now.server != before.server && !is_elected;
         let is_undone = now.term == before.term && before.committed && !now.committed;
         if now.term < before.term || is_other || is_undone {
             seen.say(rules::VOTE_REGRESSED, format!("its vote was {before} and is {now}"));

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cara_env::Env;
-use http::{Method, Request, StatusCode};
+use cara_env::{Clock, Env};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
@@ -41,6 +42,21 @@ impl Ask {
     /// A read.
     pub fn get(path: impl Into<String>) -> Self {
         Self { method: Method::GET, path: path.into(), key: None, body: None }
+    }
+
+    /// Makes something.
+    pub fn post(path: impl Into<String>, body: Value) -> Self {
+        Self { method: Method::POST, path: path.into(), key: None, body: Some(body) }
+    }
+
+    /// Replaces something.
+    pub fn put(path: impl Into<String>, body: Value) -> Self {
+        Self { method: Method::PUT, path: path.into(), key: None, body: Some(body) }
+    }
+
+    /// Removes something.
+    pub fn delete(path: impl Into<String>) -> Self {
+        Self { method: Method::DELETE, path: path.into(), key: None, body: None }
     }
 }
 
@@ -112,7 +128,34 @@ impl Rest {
         Ok(sender)
     }
 
+    /// Opens a stream of lines (server-sent events) on a connection of its own. The inner error is an answer that is no
+    /// stream.
+    pub async fn stream(&self, server: &str, path: &str, limit: Duration) -> Result<Result<Lines, Told>, NoAnswer> {
+        let work = async {
+            let mut sender = self.connect(server).await?;
+            let answer = self.begin(&mut sender, server, &Ask::get(path)).await?;
+            if !answer.status().is_success() {
+                return Ok(Err(whole(answer).await?));
+            }
+            let (clock, body) = (self.env.clock.clone(), answer.into_body());
+            Ok(Ok(Lines { clock, body, buffer: Vec::new(), _sender: sender }))
+        };
+        match cara_env::timeout(&*self.env.clock, limit, work).await {
+            Ok(opened) => opened,
+            Err(_) => Err(NoAnswer(format!("{server} was silent for {limit:?}"))),
+        }
+    }
+
     async fn send(&self, sender: &mut SendRequest<Full<Bytes>>, server: &str, ask: &Ask) -> Result<Told, NoAnswer> {
+        whole(self.begin(sender, server, ask).await?).await
+    }
+
+    async fn begin(
+        &self,
+        sender: &mut SendRequest<Full<Bytes>>,
+        server: &str,
+        ask: &Ask,
+    ) -> Result<Response<Incoming>, NoAnswer> {
         let no = |error: &dyn std::fmt::Display| NoAnswer(format!("{server}: {error}"));
         let mut request = Request::builder()
             .method(ask.method.clone())
@@ -125,11 +168,39 @@ impl Rest {
         let body = ask.body.as_ref().map_or_else(Bytes::new, |body| body.to_string().into());
         let request = request.body(Full::new(body)).map_err(|error| no(&error))?;
         sender.ready().await.map_err(|error| no(&error))?;
-        let answer = sender.send_request(request).await.map_err(|error| no(&error))?;
-        let status = answer.status();
-        let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let answered_by = header("cara-answered-by").to_owned();
-        let body = answer.into_body().collect().await.map_err(|error| no(&error))?.to_bytes();
-        Ok(Told { status, body, answered_by })
+        sender.send_request(request).await.map_err(|error| no(&error))
+    }
+}
+
+async fn whole(answer: Response<Incoming>) -> Result<Told, NoAnswer> {
+    let status = answer.status();
+    let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let answered_by = header("cara-answered-by").to_owned();
+    let body = answer.into_body().collect().await.map_err(|error| NoAnswer(error.to_string()))?.to_bytes();
+    Ok(Told { status, body, answered_by })
+}
+
+/// The lines of a body that arrive one after the other.
+pub struct Lines {
+    clock: Arc<dyn Clock>,
+    body: Incoming,
+    buffer: Vec<u8>,
+    /// Dropping it would end the connection.
+    _sender: SendRequest<Full<Bytes>>,
+}
+
+impl Lines {
+    /// The next line; none at the end, after an error, or after so much silence.
+    pub async fn next(&mut self, silence: Duration) -> Option<String> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                return Some(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            let frame = cara_env::timeout(&*self.clock, silence, self.body.frame()).await.ok()??.ok()?;
+            if let Some(bytes) = frame.data_ref() {
+                self.buffer.extend_from_slice(bytes);
+            }
+        }
     }
 }

@@ -1,0 +1,9 @@
+//! The same program with the bugs in it that are planted on purpose; `cara-chaos museum` builds and runs it.
+
+// Libraries that ask the kernel for time or randomness get the simulated world's while one runs. This binary simulates;
+// no production binary may have this.
+cara_netsim::override_libc!();
+
+fn main() -> std::process::ExitCode {
+    cara_chaos::cli::main()
+}

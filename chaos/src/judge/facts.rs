@@ -1,0 +1,116 @@
+//! What is, as plain facts for the judges.
+
+use std::collections::BTreeSet;
+
+use cara_agent::labels::{self, Labels};
+use cara_agent::ledger::Ledger;
+use cara_checker::converged::{Facts, Placed, Server};
+use cara_checker::copies::Copy;
+use cara_checker::orphans::{Kind, Left, Wanted};
+use cara_core::State;
+use cara_core::model::{Connection, Workload};
+
+use crate::world::Cluster;
+
+/// The workloads that an agent has been told to run, with their generations.
+pub fn ordered(ledger: &Ledger) -> Vec<(String, u64)> {
+    let assignments = ledger.desired().map(|desired| desired.assignments.as_slice()).unwrap_or_default();
+    assignments.iter().map(|assignment| (assignment.uid.clone(), assignment.generation)).collect()
+}
+
+/// A workload that two copies would destroy: it has volumes.
+pub fn is_stateful(workload: &Workload) -> bool {
+    !workload.spec.volumes.is_empty()
+}
+
+/// Every container that ever ran, as the engines remember it.
+pub fn copies(cluster: &Cluster, stateful: &BTreeSet<String>) -> Vec<Copy> {
+    let mut copies = Vec::new();
+    for (node, engine) in &cluster.engines {
+        for start in engine.starts().into_iter().filter(|start| !start.uid.is_empty()) {
+            copies.push(Copy {
+                node: node.clone(),
+                is_stateful: stateful.contains(&start.uid),
+                workload: start.uid,
+                service: start.service,
+                generation: start.generation,
+                from: start.started_at,
+                to: start.ended_at,
+            });
+        }
+    }
+    copies
+}
+
+/// The cluster as it is now, for the question whether it has converged. The state is that of the server which has
+/// applied most; the others are compared with it.
+pub fn converged(cluster: &Cluster) -> (Facts, Option<State>) {
+    let mut facts = Facts::default();
+    let mut newest: Option<State> = None;
+    for name in &cluster.servers {
+        let state = if cluster.world.is_running(name) { cluster.state_of(name).ok().flatten() } else { None };
+        let hashed = state.as_ref().map(|state| (state.revision().0, state.state_hash()));
+        facts.servers.push(Server { name: name.clone(), state: hashed });
+        if state.as_ref().map(State::revision) > newest.as_ref().map(State::revision) {
+            newest = state;
+        }
+    }
+    let Some(state) = newest else { return (facts, None) };
+    let is_online =
+        |agent: &String| state.node_by_name(agent).is_some_and(|node| node.connection == Connection::Online);
+    let history = cluster.shared.history();
+    let lost_a_race = |agent: &String| {
+        let race = history.races.iter().find(|race| race.nodes.contains(agent));
+        race.is_some_and(|race| race.nodes.iter().any(is_online))
+    };
+    let expected = cluster.agents.iter().filter(|agent| !cluster.excused.contains(*agent) && !lost_a_race(agent));
+    facts.offline.extend(expected.filter(|agent| !is_online(agent)).cloned());
+    drop(history);
+    for workload in state.workloads() {
+        match &workload.placement {
+            _ if workload.deleting => facts.deleting.push(workload.name.clone()),
+            None => facts.unplaced.push(workload.name.clone()),
+            Some(placement) => {
+                let node = state.node(&placement.node).map_or_else(String::new, |node| node.name.clone());
+                let (workload, generation) = (workload.uid.to_string(), placement.generation.0);
+                facts.wanted.insert(Placed { node, workload, generation });
+            }
+        }
+    }
+    for (node, engine) in &cluster.engines {
+        for running in engine.running().into_iter().filter(|running| !running.uid.is_empty()) {
+            let (workload, generation) = (running.uid, running.generation);
+            facts.running.insert(Placed { node: node.clone(), workload, generation });
+        }
+    }
+    (facts, Some(state))
+}
+
+/// What is on the nodes, and what the state wants there. Volumes that shall outlive their workload are wanted.
+pub fn left(cluster: &Cluster, state: &State) -> (Vec<Left>, BTreeSet<Wanted>) {
+    let mut left = Vec::new();
+    let mut wanted = BTreeSet::new();
+    for (node, engine) in &cluster.engines {
+        let listing = engine.listing();
+        let owner = |labels: &Labels| labels.get(labels::UID).cloned().unwrap_or_default();
+        let mut add = |kind, name: &str, labels: &Labels| {
+            left.push(Left { node: node.clone(), kind, name: name.to_owned(), owner: owner(labels) });
+        };
+        listing.containers.iter().for_each(|c| add(Kind::Container, &c.name, &c.labels));
+        listing.networks.iter().for_each(|n| add(Kind::Network, &n.name, &n.labels));
+        listing.volumes.iter().for_each(|v| add(Kind::Volume, &v.name, &v.labels));
+        let goes = |labels: &Labels| labels.get(labels::EPHEMERAL).is_some_and(|value| value == "true");
+        for volume in listing.volumes.iter().filter(|volume| !goes(&volume.labels)) {
+            wanted.insert(Wanted { node: node.clone(), kind: Kind::Volume, owner: owner(&volume.labels) });
+        }
+    }
+    for workload in state.workloads() {
+        let Some(node) = workload.placement.as_ref().and_then(|placement| state.node(&placement.node)) else {
+            continue;
+        };
+        for kind in [Kind::Container, Kind::Volume, Kind::Network] {
+            wanted.insert(Wanted { node: node.name.clone(), kind, owner: workload.uid.to_string() });
+        }
+    }
+    (left, wanted)
+}

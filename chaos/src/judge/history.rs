@@ -1,0 +1,102 @@
+//! What clients were told, against what is there at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use cara_checker::audit::{self, Answer, Asked, Record};
+use cara_checker::durable::{self, Known, Life};
+use cara_checker::watch::{self, Watcher};
+use cara_checker::{Finding, rules};
+use cara_core::State;
+
+use crate::workload::history::{self, History};
+
+/// All judges of this kind.
+pub fn check(history: &History, state: Option<&State>, at: Duration) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for (at, text) in &history.strange {
+        findings.push(Finding::new(*at, "api.strange", "", text.clone()));
+    }
+    match &history.at_the_end {
+        Some(found) => findings.extend(durable::check(at, &lives(history, found), found)),
+        None => {
+            findings.push(Finding::new(at, rules::CONVERGED, "", "the final list of workloads could not be read"));
+        }
+    }
+    let watchers: Vec<Watcher> = history
+        .watched
+        .iter()
+        .map(|(name, noted)| Watcher { name: name.clone(), noted: noted.clone(), must_reach: None })
+        .collect();
+    let truth = watch::union(&watchers);
+    findings.extend(watchers.iter().flat_map(|watcher| watch::check(watcher, &truth)));
+    if let Some(state) = state {
+        findings.extend(audited(history, state, at));
+        findings.extend(races(history, state, at));
+    }
+    findings
+}
+
+fn known(known: history::Known) -> Known {
+    match known {
+        history::Known::No => Known::No,
+        history::Known::Yes => Known::Yes,
+        history::Known::Maybe => Known::Maybe,
+    }
+}
+
+/// What clients know of each object. Registers may exist or not: their histories are judged by linearizability.
+fn lives(history: &History, found: &BTreeMap<String, Option<u64>>) -> BTreeMap<String, Life> {
+    let own = history.lives.iter().map(|(name, life)| {
+        let (created, deleted) = (known(life.created), known(life.deleted));
+        (name.clone(), Life { created, deleted, may_hold: BTreeSet::new() })
+    });
+    let registers = found.keys().filter(|name| name.starts_with("reg-"));
+    let registers = registers.map(|name| (name.clone(), Life { created: Known::Maybe, ..Life::default() }));
+    own.chain(registers).collect()
+}
+
+/// Changes that clients asked for have one record each. Only clients give request ids of this length.
+fn audited(history: &History, state: &State, at: Duration) -> Vec<Finding> {
+    let ours: BTreeSet<&str> = history.asked.iter().map(|asked| asked.key.as_str()).collect();
+    let asked: Vec<Asked> = history
+        .asked
+        .iter()
+        .map(|asked| Asked { at: asked.at, request: asked.key.clone(), answer: answer(asked.answer) })
+        .collect();
+    let records = state.audit().filter(|record| ours.contains(record.request_id.as_str()));
+    let records: Vec<Record> =
+        records.map(|record| Record { request: record.request_id.clone(), revision: record.revision.0 }).collect();
+    let kept_from = state.audit().next().map_or(0, |record| record.revision.0);
+    let all_kept = state.audit().count() < cara_core::limits::AUDIT_RECORDS_MAX;
+    audit::check(at, &asked, &records, if all_kept { 0 } else { kept_from })
+}
+
+fn answer(answer: history::Answer) -> Answer {
+    match answer {
+        history::Answer::Changed => Answer::Done(None),
+        history::Answer::Refused => Answer::Refused,
+        // A change that changes nothing is not recorded, and clients are not told the difference.
+        history::Answer::MayHaveChanged => Answer::Unknown,
+    }
+}
+
+/// Of the machines that raced for one token exactly one may have come in.
+fn races(history: &History, state: &State, at: Duration) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for race in &history.races {
+        let inside: Vec<&String> = race.nodes.iter().filter(|node| state.node_by_name(node).is_some()).collect();
+        if inside.len() > 1 {
+            let text = format!("token {} let in {inside:?}", race.token);
+            findings.push(Finding::new(at, rules::TOKENS_ONCE, "", text));
+        }
+    }
+    for token in state.join_tokens() {
+        let spent = token.used.as_ref().map(|used| used.node.to_string()).filter(|node| !node.is_empty());
+        if let Some(node) = spent.filter(|node| !state.nodes().any(|known| known.id.to_string() == *node)) {
+            let text = format!("token {} was spent by {node}, which is no node", token.id);
+            findings.push(Finding::new(at, rules::TOKENS_ONCE, "", text));
+        }
+    }
+    findings
+}

@@ -1,0 +1,151 @@
+//! Feeds the checkers: looks at what is on disk, what ran, what was reached and what clients were told, and hands it to
+//! the judges of `cara-checker` as plain facts.
+//!
+//! A judge only reads. It judges by what ran and by what clients were told, not by what a server believes.
+
+pub mod facts;
+mod heard;
+mod history;
+mod raft;
+mod states;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cara_agent::ledger::Ledger;
+use cara_checker::copies::Told;
+use cara_checker::fence::{Fence, Fences};
+use cara_checker::linear::Key;
+use cara_checker::{Finding, Judgement, rules};
+use cara_netsim::Reached;
+
+use crate::recorder::word;
+use crate::world::Cluster;
+use heard::Heard;
+use raft::RaftLogs;
+use states::States;
+
+/// More findings of one run than these teach nothing.
+const FINDINGS_MAX: usize = 20;
+
+/// Follows a run.
+pub struct Judge {
+    /// What is wrong, and what can't be said.
+    pub judgement: Judgement,
+    states: States,
+    logs: RaftLogs,
+    fences: Fences,
+    heard: Heard,
+    told: Vec<Told>,
+    /// Agents that said since the last look that they saved their ledger, and with which fence.
+    ledgers: BTreeMap<String, Fence>,
+    /// How each register's history was judged, for the report.
+    pub keys: Vec<Key>,
+}
+
+impl Default for Judge {
+    fn default() -> Self {
+        Self {
+            judgement: Judgement::default(),
+            states: States::default(),
+            logs: RaftLogs::default(),
+            fences: Fences::default(),
+            heard: Heard::default(),
+            told: Vec::new(),
+            ledgers: BTreeMap::new(),
+            keys: Vec::new(),
+        }
+    }
+}
+
+impl Judge {
+    /// Is something wrong already?
+    pub fn has_findings(&self) -> bool {
+        !self.judgement.findings.is_empty()
+    }
+
+    /// Notes something that is wrong.
+    pub fn find(&mut self, at: Duration, rule: &str, host: &str, text: impl Into<String>) {
+        self.add([Finding::new(at, rule, host, text)]);
+    }
+
+    /// Notes what checkers found.
+    pub fn add(&mut self, findings: impl IntoIterator<Item = Finding>) {
+        self.judgement.found(findings);
+        self.judgement.findings.truncate(FINDINGS_MAX);
+    }
+
+    /// The last fence seen of a node.
+    pub fn fence_of(&self, node: &str) -> Fence {
+        self.fences.of(node)
+    }
+
+    /// A machine's data were wiped or replaced: what it once knew no longer binds it.
+    pub fn forget(&mut self, host: &str) {
+        self.states.forget(host);
+        self.logs.forget(host);
+        self.fences.forget(host);
+        // Orders that an older ledger held are gone with it.
+        self.told.retain(|told| told.node != host);
+    }
+
+    /// A chaos point was reached.
+    pub fn reached(&mut self, at: Duration, reached: &Reached) {
+        if reached.point == "ledger.saved" {
+            let number = |key: &str| word(&reached.detail, key).and_then(|text| text.parse().ok()).unwrap_or_default();
+            let fence =
+                Fence { incarnation: number("incarnation"), term: number("term"), revision: number("revision") };
+            self.ledgers.insert(reached.host.clone(), fence);
+        }
+        self.logs.reached(reached);
+        self.heard.reached(at, reached);
+    }
+
+    /// Looks at everything that has changed on disk.
+    pub fn look(&mut self, cluster: &Cluster) {
+        let at = cluster.world.now();
+        let mut findings = self.states.look(cluster, at);
+        findings.extend(self.logs.look(cluster, at, self.states.server_names()));
+        self.add(findings);
+        for (agent, said) in std::mem::take(&mut self.ledgers) {
+            self.look_at_ledger(cluster, at, &agent, said);
+        }
+        let revived = self.states.deleted_but_running(cluster, at);
+        self.add(revived);
+    }
+
+    fn look_at_ledger(&mut self, cluster: &Cluster, at: Duration, agent: &str, said: Fence) {
+        let ledger = match Ledger::open(cluster.world.files(agent), Cluster::ledger_file()) {
+            Ok(ledger) => ledger,
+            Err(error) => return self.find(at, rules::FENCE, agent, error.to_string()),
+        };
+        let fence = ledger.fence();
+        let fence = Fence { incarnation: fence.incarnation, term: fence.term, revision: fence.revision };
+        if fence < said {
+            self.find(at, rules::FENCE, agent, format!("it said that {said} is saved, and its ledger holds {fence}"));
+        }
+        let findings = self.fences.advance(at, agent, fence);
+        self.add(findings);
+        for (workload, generation) in facts::ordered(&ledger) {
+            self.told.push(Told { at, node: agent.to_owned(), workload, generation });
+        }
+    }
+
+    /// The judges that need the whole history. Call it once, at the end.
+    pub fn whole_history(&mut self, cluster: &Cluster) {
+        let at = cluster.world.now();
+        let history = cluster.shared.history().clone();
+        self.keys = cara_checker::linear::check(&history.calls, cara_checker::linear::BUDGET);
+        let linear: Vec<_> = self.keys.iter().filter_map(|key| key.finding(&history.calls)).collect();
+        self.add(linear);
+        self.judgement.unsure(self.keys.iter().filter_map(Key::unknown));
+        let copies = cara_checker::copies::check(&facts::copies(cluster, &self.states.stateful), &self.told);
+        self.add(copies);
+        let offline = self.heard.judge(cluster.agents.len());
+        self.add(offline.findings);
+        self.judgement.unsure(offline.unknown);
+        let rest = history::check(&history, self.states.newest(), at);
+        self.add(rest);
+        self.judgement.sort();
+    }
+}

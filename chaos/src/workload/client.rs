@@ -1,0 +1,379 @@
+//! One client: carries out its part of the plan, one operation after the other.
+//!
+//! A change is sent again under the same Idempotency-Key until somebody answers; its interval in the history reaches
+//! from the first attempt to the answer. What was never answered may have happened at any time since, or never.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cara_checker::linear::{Act, Call};
+use cara_env::Env;
+use cara_netsim::{Boot, trace};
+use cara_scenario::{OpKind, PlannedOp};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::history::{Answer, Asked, Known, Life, Race};
+use super::rest::{Ask, Rest, Told};
+use super::{Phase, pick};
+use crate::world::{Newcomer, Order, Shared, address};
+
+/// One attempt; a little longer than a server's own deadline.
+const ATTEMPT: Duration = Duration::from_secs(11);
+/// All attempts of one operation. Long enough to outlast any fault, so that few outcomes stay unknown.
+const OPERATION: Duration = Duration::from_secs(45);
+/// Registers that all clients use at the same time.
+const REGISTERS: u64 = 3;
+/// Then clients go on to a new register: the checker's work grows fast with the length of a history.
+const CALLS_PER_REGISTER: usize = 40;
+/// Machines that race for one token.
+const RACERS: usize = 3;
+
+/// How an operation ended.
+enum Settled {
+    Done(Told),
+    Refused(Told),
+    Unknown,
+}
+
+struct Client {
+    name: String,
+    env: Env,
+    rest: Rest,
+    shared: Arc<Shared>,
+    servers: Vec<String>,
+    made: u64,
+    mine: Vec<(&'static str, String)>,
+}
+
+/// A client's process.
+pub async fn client(boot: Boot, shared: Arc<Shared>, servers: Vec<String>, plan: Vec<PlannedOp>) -> Result<(), String> {
+    let env = boot.env;
+    while shared.phase() == Phase::Setup {
+        env.clock.sleep(Duration::from_millis(50)).await;
+    }
+    let founded = shared.founded().ok_or("no cluster was founded")?;
+    let rest = Rest::new(&env, &founded.ca_fingerprint, &founded.token);
+    let mut client = Client { name: boot.name, env, rest, shared, servers, made: 0, mine: Vec::new() };
+    let mut plan = VecDeque::from(plan);
+    let mut began = None;
+    loop {
+        if let Some(order) = client.shared.take_order() {
+            client.obey(order).await;
+        }
+        match client.shared.phase() {
+            Phase::Work => match plan.pop_front() {
+                Some(op) => {
+                    let due = *began.get_or_insert_with(|| client.now()) + op.at.0;
+                    client.env.clock.sleep(due.saturating_sub(client.now())).await;
+                    client.carry_out(&op).await;
+                }
+                None => client.env.clock.sleep(Duration::from_millis(200)).await,
+            },
+            Phase::Setup | Phase::Rest => client.env.clock.sleep(Duration::from_millis(100)).await,
+            Phase::Final => {
+                client.read_all().await;
+                client.env.clock.sleep(Duration::from_millis(200)).await;
+            }
+        }
+    }
+}
+
+impl Client {
+    async fn carry_out(&mut self, op: &PlannedOp) {
+        if self.shared.phase() != Phase::Work {
+            return;
+        }
+        let what = format!("{} {}", op.kind, op.nth);
+        self.shared.history().pending.insert(self.name.clone(), what);
+        match op.kind {
+            OpKind::Write => self.write(op.subject).await,
+            OpKind::Read => self.read(op.subject).await,
+            OpKind::Create => self.create("apps", app).await,
+            OpKind::Project => self.create("projects", project).await,
+            OpKind::Spec => self.change_spec().await,
+            OpKind::Delete => self.delete().await,
+            OpKind::Cordon => self.of_node(op.subject, "cordon").await,
+            OpKind::Uncordon => self.of_node(op.subject, "uncordon").await,
+            OpKind::Label => self.label(op).await,
+            OpKind::Enrol => self.enrol(1).await,
+            OpKind::TokenRace => self.enrol(RACERS).await,
+            OpKind::Renew => self.shared.ask_for_renewal(op.subject),
+        }
+        self.shared.history().pending.remove(&self.name);
+    }
+
+    /// Does an operator's work, and does not give up.
+    async fn obey(&self, order: Order) {
+        let asks = match &order {
+            Order::RemoveServer(server) => vec![Ask::delete(format!("/api/v1/servers/{server}"))],
+            Order::UncordonAll => {
+                let nodes = self.shared.nodes().into_iter();
+                nodes.map(|node| Ask::post(format!("/api/v1/nodes/{node}/uncordon"), json!({}))).collect()
+            }
+        };
+        for ask in asks {
+            match self.settle(ask.clone()).await {
+                Settled::Done(_) => {}
+                Settled::Refused(told) if told.status == StatusCode::NOT_FOUND => {}
+                Settled::Refused(told) => self.strange(&format!("{} {}", ask.method, ask.path), &told),
+                Settled::Unknown => return self.shared.order_again(order),
+            }
+        }
+        self.shared.carried_out(order);
+    }
+
+    fn now(&self) -> Duration {
+        self.env.clock.monotonic()
+    }
+
+    fn server(&self) -> String {
+        address(&pick(&*self.env.rng, &self.servers))
+    }
+
+    /// Asks one server after the other until there is an answer that settles it.
+    async fn settle(&self, mut ask: Ask) -> Settled {
+        let key = cara_env::hex(&*self.env.rng, 8);
+        ask.key = Some(key.clone());
+        let settled = self.try_until_settled(&ask).await;
+        let answer = match &settled {
+            // Making something changes something for certain; replacing may find it as it shall be.
+            Settled::Done(_) if ask.method == Method::POST && !ask.path.ends_with("cordon") => Answer::Changed,
+            Settled::Done(_) | Settled::Unknown => Answer::MayHaveChanged,
+            Settled::Refused(_) => Answer::Refused,
+        };
+        let mut history = self.shared.history();
+        history.acknowledged += u64::from(matches!(settled, Settled::Done(_)));
+        history.asked.push(Asked { key, at: self.now(), answer });
+        settled
+    }
+
+    async fn try_until_settled(&self, ask: &Ask) -> Settled {
+        let what = format!("{} {}", ask.method, ask.path);
+        let until = self.now() + OPERATION;
+        while self.now() < until {
+            if let Ok(told) = self.rest.ask(&self.server(), ask, ATTEMPT).await {
+                if told.status.is_success() {
+                    return Settled::Done(told);
+                }
+                if told.status.is_client_error() {
+                    return Settled::Refused(told);
+                }
+                // No leader at the moment, or one without room; nothing was done, or it is safe to do it again.
+                let later = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::INSUFFICIENT_STORAGE];
+                if !later.contains(&told.status) {
+                    self.strange(&what, &told);
+                }
+            }
+            self.env.clock.sleep(Duration::from_millis(50 + self.env.rng.below(300))).await;
+        }
+        Settled::Unknown
+    }
+
+    fn strange(&self, what: &str, told: &Told) {
+        self.shared.history().strange(self.now(), &self.name, what, told.status, &told.body);
+    }
+
+    /// The register behind a number of the plan.
+    fn register(&self, subject: u64) -> String {
+        let slot = subject % REGISTERS;
+        let mut history = self.shared.history();
+        let begun = history.begun.entry(slot).or_default();
+        *begun += 1;
+        format!("reg-{slot}-{}", *begun / CALLS_PER_REGISTER)
+    }
+
+    fn record(&self, register: &str, act: Act, start: Duration, end: Option<Duration>, answered_by: String) {
+        let text = format!("{register} {act:?} since {start:?} done {} by {answered_by}", end.is_some());
+        trace::note(&self.name, "client", &text);
+        let (client, key) = (self.name.clone(), register.to_owned());
+        self.shared.history().calls.push(Call { client, key, act, start, end, answered_by });
+    }
+
+    async fn write(&self, subject: u64) {
+        let register = self.register(subject);
+        let value = {
+            let mut history = self.shared.history();
+            history.next_value += 1;
+            history.next_value
+        };
+        let start = self.now();
+        let body = app(&register, Some(value));
+        let settled = match self.settle(Ask::put(format!("/api/v1/apps/{register}"), body.clone())).await {
+            // Nobody has made it yet. If another client is faster, this write did not happen.
+            Settled::Refused(told) if told.status == StatusCode::NOT_FOUND => {
+                self.settle(Ask::post("/api/v1/apps", body)).await
+            }
+            settled => settled,
+        };
+        match settled {
+            Settled::Done(told) => {
+                self.record(&register, Act::Write(value), start, Some(self.now()), told.answered_by);
+            }
+            Settled::Refused(told) if told.status == StatusCode::CONFLICT => {}
+            Settled::Refused(told) => self.strange(&format!("write {register}"), &told),
+            Settled::Unknown => self.record(&register, Act::Write(value), start, None, String::new()),
+        }
+    }
+
+    async fn read(&self, subject: u64) {
+        let register = self.register(subject);
+        let start = self.now();
+        let query = if self.shared.stale_reads() { "?consistency=stale" } else { "" };
+        let ask = Ask::get(format!("/api/v1/apps/{register}{query}"));
+        let Ok(told) = self.rest.ask(&self.server(), &ask, ATTEMPT).await else { return };
+        let end = Some(self.now());
+        match told.status {
+            StatusCode::OK => {
+                let value = value_of(&told.json());
+                self.record(&register, Act::Read(value), start, end, told.answered_by);
+            }
+            StatusCode::NOT_FOUND => self.record(&register, Act::Read(None), start, end, told.answered_by),
+            StatusCode::SERVICE_UNAVAILABLE => {}
+            _ => self.strange(&format!("read {register}"), &told),
+        }
+    }
+
+    async fn create(&mut self, kind: &'static str, manifest: fn(&str, Option<u64>) -> Value) {
+        self.made += 1;
+        let name = format!("{kind}-{}-{}", self.name, self.made);
+        self.life(&name, |life| life.created = Known::Maybe);
+        match self.settle(Ask::post(format!("/api/v1/{kind}"), manifest(&name, None))).await {
+            Settled::Done(_) => {
+                trace::note(&self.name, "client", &format!("created {name}"));
+                self.life(&name, |life| life.created = Known::Yes);
+                self.mine.push((kind, name));
+            }
+            Settled::Refused(told) => self.strange(&format!("create {name}"), &told),
+            Settled::Unknown => {}
+        }
+    }
+
+    fn life(&self, name: &str, change: impl FnOnce(&mut Life)) {
+        change(self.shared.history().lives.entry(name.to_owned()).or_default());
+    }
+
+    /// Gives one of its apps another environment: a new generation, on the same node.
+    async fn change_spec(&self) {
+        let apps: Vec<&String> = self.mine.iter().filter(|(kind, _)| *kind == "apps").map(|(_, name)| name).collect();
+        let Some(name) = apps.last() else { return };
+        let mut body = app(name, None);
+        body["spec"]["env"] = json!([{ "name": "TICK", "value": self.env.rng.below(1000).to_string() }]);
+        match self.settle(Ask::put(format!("/api/v1/apps/{name}"), body)).await {
+            Settled::Done(_) | Settled::Unknown => {}
+            Settled::Refused(told) => self.strange(&format!("change {name}"), &told),
+        }
+    }
+
+    async fn delete(&mut self) {
+        if self.mine.is_empty() {
+            return;
+        }
+        let index = usize::try_from(self.env.rng.below(self.mine.len() as u64)).unwrap_or(0);
+        let (kind, name) = self.mine.remove(index);
+        self.life(&name, |life| life.deleted = Known::Maybe);
+        let gone = match self.settle(Ask::delete(format!("/api/v1/{kind}/{name}"))).await {
+            Settled::Done(_) => true,
+            // An earlier attempt was carried out and its answer was lost.
+            Settled::Refused(told) if told.status == StatusCode::NOT_FOUND => true,
+            Settled::Refused(told) => {
+                self.strange(&format!("delete {name}"), &told);
+                false
+            }
+            Settled::Unknown => false,
+        };
+        if gone {
+            trace::note(&self.name, "client", &format!("deleted {name}"));
+            self.life(&name, |life| life.deleted = Known::Yes);
+        }
+    }
+
+    fn node(&self, subject: u64) -> String {
+        let nodes = self.shared.nodes();
+        let index = usize::try_from(subject).unwrap_or(0) % nodes.len().max(1);
+        nodes.get(index).cloned().unwrap_or_default()
+    }
+
+    async fn of_node(&self, subject: u64, verb: &str) {
+        let node = self.node(subject);
+        if let Settled::Refused(told) = self.settle(Ask::post(format!("/api/v1/nodes/{node}/{verb}"), json!({}))).await
+        {
+            self.strange(&format!("{verb} {node}"), &told);
+        }
+    }
+
+    async fn label(&self, op: &PlannedOp) {
+        let node = self.node(op.subject);
+        let body = json!({ "tick": op.nth.to_string() });
+        if let Settled::Refused(told) = self.settle(Ask::put(format!("/api/v1/nodes/{node}/labels"), body)).await {
+            self.strange(&format!("label {node}"), &told);
+        }
+    }
+
+    /// Mints a token for one node and gives it to one machine, or to several that race for it.
+    async fn enrol(&mut self, machines: usize) {
+        let Some(names) = self.shared.reserve_newcomers(machines) else { return };
+        let told = match self.settle(Ask::post("/api/v1/nodes/join-tokens", json!({}))).await {
+            Settled::Done(told) => told.json(),
+            Settled::Refused(told) => return self.strange("mint a join token", &told),
+            Settled::Unknown => return,
+        };
+        let Some(token) = told["token"].as_str().and_then(|token| token.parse().ok()) else { return };
+        let id = told["id"].as_str().unwrap_or_default().to_owned();
+        if machines > 1 {
+            self.shared.history().races.push(Race { token: id, nodes: names.clone() });
+        }
+        self.shared.add_newcomers(names.into_iter().map(|name| Newcomer { name, token: Clone::clone(&token) }));
+    }
+
+    /// The first client that gets the whole list keeps it for the checkers.
+    async fn read_all(&self) {
+        if self.shared.history().at_the_end.is_some() {
+            return;
+        }
+        let Ok(told) = self.rest.ask(&self.server(), &Ask::get("/api/v1/workloads"), ATTEMPT).await else { return };
+        if told.status != StatusCode::OK {
+            return;
+        }
+        let list = told.json();
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        let alive = items.iter().filter(|item| item["status"]["phase"] != "Terminating");
+        let alive = alive.filter_map(|item| Some((item["metadata"]["name"].as_str()?.to_owned(), value_of(item))));
+        self.shared.history().at_the_end = Some(alive.collect());
+    }
+}
+
+fn app(name: &str, value: Option<u64>) -> Value {
+    let mut metadata = json!({ "name": name });
+    if let Some(value) = value {
+        metadata["annotations"] = json!({ "value": value.to_string() });
+    }
+    json!({
+        "apiVersion": "caravanserai/v1",
+        "kind": "App",
+        "metadata": metadata,
+        "spec": { "image": "busybox:1" },
+    })
+}
+
+/// Two services that share a network and a volume.
+fn project(name: &str, _value: Option<u64>) -> Value {
+    let service = |name: &str| {
+        json!({
+            "name": name,
+            "image": "busybox:1",
+            "volumeMounts": [{ "name": "data", "mountPath": "/data" }],
+        })
+    };
+    json!({
+        "apiVersion": "caravanserai/v1",
+        "kind": "Project",
+        "metadata": { "name": name },
+        "spec": { "services": [service("web"), service("db")], "volumes": [{ "name": "data", "type": "Managed" }] },
+    })
+}
+
+fn value_of(app: &Value) -> Option<u64> {
+    app["metadata"]["annotations"]["value"].as_str()?.parse().ok()
+}

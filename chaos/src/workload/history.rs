@@ -1,0 +1,99 @@
+//! What clients did and were told.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cara_checker::linear::Call;
+use cara_checker::watch::Seen;
+use http::StatusCode;
+
+/// More strange answers of one run than these teach nothing.
+const STRANGE_MAX: usize = 5;
+
+/// What is known of a change that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Known {
+    /// Not asked for.
+    #[default]
+    No,
+    /// Acknowledged.
+    Yes,
+    /// Asked for, never answered.
+    Maybe,
+}
+
+/// The life of a workload that one client alone creates and deletes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Life {
+    /// Its creation.
+    pub created: Known,
+    /// Its deletion.
+    pub deleted: Known,
+}
+
+/// What became of a request for a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It was acknowledged, and changed something for certain.
+    Changed,
+    /// It was acknowledged and may have found everything as it was asked for, or it was never answered.
+    MayHaveChanged,
+    /// It was refused.
+    Refused,
+}
+
+/// A request for a change, by its request id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The Idempotency-Key, the same for all attempts.
+    pub key: String,
+    /// When the answer came, or was given up.
+    pub at: Duration,
+    /// What became of it.
+    pub answer: Answer,
+}
+
+/// Several machines that were given one join token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Race {
+    /// The token's id.
+    pub token: String,
+    /// The machines.
+    pub nodes: Vec<String>,
+}
+
+/// Everything that clients did and were told.
+#[derive(Debug, Default, Clone)]
+pub struct History {
+    /// Calls on registers, in the order in which they ended.
+    pub calls: Vec<Call>,
+    /// Workloads by name, registers apart.
+    pub lives: BTreeMap<String, Life>,
+    /// Operations that have begun and not ended, by client.
+    pub pending: BTreeMap<String, String>,
+    /// Requests for changes.
+    pub asked: Vec<Asked>,
+    /// How many of them were acknowledged.
+    pub acknowledged: u64,
+    /// What each watcher saw, in its order.
+    pub watched: BTreeMap<String, Vec<(Duration, Seen)>>,
+    /// Token races.
+    pub races: Vec<Race>,
+    /// Answers that a correct cluster never gives.
+    pub strange: Vec<(Duration, String)>,
+    /// All workloads as read at the very end: name and a register's value.
+    pub at_the_end: Option<BTreeMap<String, Option<u64>>>,
+    /// Next value to write.
+    pub(super) next_value: u64,
+    /// Calls begun per register slot, to know when to go on to the next register.
+    pub(super) begun: BTreeMap<u64, usize>,
+}
+
+impl History {
+    /// Notes an answer that a correct cluster never gives.
+    pub fn strange(&mut self, at: Duration, who: &str, what: &str, status: StatusCode, body: &[u8]) {
+        if self.strange.len() < STRANGE_MAX {
+            self.strange.push((at, format!("{who} {what}: {status} {}", String::from_utf8_lossy(body))));
+        }
+    }
+}
