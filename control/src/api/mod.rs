@@ -102,6 +102,11 @@ impl Api {
         self.raft.with_state(|machine| look(machine.state()))
     }
 
+    /// Is this request the retry of one that was carried out? Then what it names may be gone, by its own doing.
+    pub fn was_done(&self, request_id: &str) -> bool {
+        !request_id.is_empty() && self.read_local(|state| state.has_reply(request_id))
+    }
+
     /// The leader's address, when there is one and it isn't this server.
     pub fn leader_elsewhere(&self) -> Option<String> {
         let status = self.raft.status();

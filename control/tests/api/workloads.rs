@@ -36,6 +36,19 @@ async fn an_app_lives_from_post_to_delete() {
 }
 
 #[tokio::test]
+async fn a_deletion_that_is_sent_again_under_its_key_is_told_that_it_is_done() {
+    let server = Server::start().await;
+    assert_eq!(server.post("/api/v1/apps", &app("hello")).await.status, 201);
+    for key in ["first", "first"] {
+        let told = server.call("DELETE", "/api/v1/apps/hello", &[("idempotency-key", key)], "").await;
+        assert_eq!(told.status, 204, "{}", told.body);
+    }
+    let other = server.call("DELETE", "/api/v1/apps/hello", &[("idempotency-key", "second")], "").await;
+    assert_eq!(other.status, 404, "another request finds nothing");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_shown_can_be_applied_again() {
     let server = Server::start().await;
     let project = json!({

@@ -198,6 +198,11 @@ impl State {
         self.audit.values()
     }
 
+    /// Was a change with this request id made, and is its reply still kept for retries?
+    pub fn has_reply(&self, request_id: &str) -> bool {
+        self.replies.contains_key(request_id)
+    }
+
     /// How many replies are kept for retries.
     pub fn replies_kept(&self) -> usize {
         self.replies.len()

@@ -108,7 +108,12 @@ pub async fn delete(
     Path(name): Path<String>,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
-    let node = id_of(&api, &name)?;
+    let node = match id_of(&api, &name) {
+        Ok(node) => node,
+        // The first attempt was carried out and its answer was lost.
+        Err(_) if api.was_done(&asker.request_id) => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(missing) => return Err(missing),
+    };
     api.propose(&asker.actor, &asker.request_id, Command::DeleteNode(DeleteNode { node: node.clone() })).await?;
     api.sessions.end(&node, "deleted", "the node was deleted");
     Ok(StatusCode::NO_CONTENT.into_response())

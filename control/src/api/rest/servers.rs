@@ -78,7 +78,13 @@ pub async fn remove(
     let id = api.read_local(|state| {
         let found = state.servers().find(|s| s.name == name || s.id.to_string() == name);
         found.map(|s| s.id.0).ok_or_else(|| Rejected::UnknownServer { server: name.clone() })
-    })?;
+    });
+    let id = match id {
+        Ok(id) => id,
+        // The first attempt was carried out and its answer was lost.
+        Err(_) if api.was_done(&asker.request_id) => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(missing) => return Err(missing.into()),
+    };
     let cluster = view(&api);
     let left: Vec<_> = cluster.servers.iter().filter(|s| s.voter && s.id != id).collect();
     let alive = left.iter().filter(|s| s.role != "unreachable").count();
