@@ -20,6 +20,7 @@ pub mod cmd;
 pub mod judge;
 pub mod library;
 pub mod log;
+pub mod matrix;
 pub mod museum;
 pub mod nemesis;
 pub mod outcome;

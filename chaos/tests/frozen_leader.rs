@@ -4,12 +4,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cara_chaos::checker::linear;
-use cara_chaos::rest::{Ask, Rest};
 use cara_chaos::run::Run;
 use cara_chaos::workload::Phase;
-use cara_chaos::world::{Shared, Size, address};
+use cara_chaos::workload::rest::{Ask, Rest};
+use cara_chaos::world::{EngineKind, Shared, address};
+use cara_checker::Finding;
 use cara_netsim::Boot;
+use cara_scenario::{Scenario, plan};
 use http::{Method, StatusCode};
 
 cara_netsim::override_libc!();
@@ -17,13 +18,26 @@ cara_netsim::override_libc!();
 /// Longer than an election, shorter than clients' patience: requests wait in the frozen server's sockets.
 const FROZEN: Duration = Duration::from_secs(6);
 
+/// A quiet world: clients work, and nothing breaks but what the test breaks.
+fn quiet(seed: u64, clients: usize) -> Run {
+    let text = format!(
+        "format = 1\nname = \"quiet\"\n[cluster]\nclients = {clients}\n[workload]\nwatchers = 0\n\
+         mix = {{ write = 30, read = 50, create = 10, delete = 10 }}\n"
+    );
+    Run::new(&plan(&Scenario::parse(&text).expect("a scenario"), seed), EngineKind::Sim)
+}
+
+fn findings(run: &Run) -> Vec<Finding> {
+    run.judge.judgement.findings.clone()
+}
+
 fn leader(run: &Run) -> (String, u64) {
-    run.cluster.shared.observed().leader.clone().expect("a leader is known")
+    run.leader().cloned().expect("a leader is known")
 }
 
 fn freeze_and_thaw(seed: u64) {
-    let mut run = Run::new(seed, &Size { clients: 5, ..Size::default() });
-    assert!(run.set_up().expect("the world runs"), "{:?}", run.violations);
+    let mut run = quiet(seed, 5);
+    assert!(run.set_up().expect("the world runs"), "{:?}", findings(&run));
     run.cluster.shared.set_phase(Phase::Work);
     run.until(Duration::from_secs(5), |_| false).expect("the world runs");
     let (old, old_term) = leader(&run);
@@ -46,15 +60,14 @@ fn freeze_and_thaw(seed: u64) {
     let (_, new_term) = leader(&run);
     run.cluster.world.thaw(&old);
     run.until(Duration::from_secs(5), |_| false).expect("the world runs");
-    assert!(run.settle().expect("the world runs"), "seed {seed}: {:?}", run.violations);
-    run.judge();
-    assert_eq!(run.violations, Vec::<String>::new(), "seed {seed}");
+    assert!(run.settle().expect("the world runs"), "seed {seed}: {:?}", findings(&run));
+    run.judge.whole_history(&run.cluster);
+    assert_eq!(findings(&run), [], "seed {seed}");
     let history = run.cluster.shared.history().clone();
-    assert_eq!(linear::check(&history.calls), Vec::<String>::new());
     assert!(history.calls.len() > 20, "seed {seed}: the clients did too little: {}", history.calls.len());
     // `Run` follows the fences at every look; here: all agents ended up under the new leader.
     for agent in run.cluster.agents.clone() {
-        let (_, term, _) = run.fences.of(&agent);
+        let term = run.judge.fence_of(&agent).term;
         assert!(term == 0 || term >= new_term, "seed {seed}: {agent} obeys term {term}, leader of {new_term}");
     }
 }
@@ -93,11 +106,11 @@ fn ask(run: &mut Run, probe: &Probe, server: &str, ask: Ask) -> Result<StatusCod
 
 #[test]
 fn a_replaced_leader_that_does_not_know_it_refuses_no_change_on_its_old_state() {
-    let mut run = Run::new(4, &Size::default());
+    let mut run = quiet(4, 3);
     let shared_probe = Arc::new(Probe::default());
     let (shared, inside) = (run.cluster.shared.clone(), shared_probe.clone());
     run.cluster.world.client("probe", move |boot| probe(boot, shared.clone(), inside.clone()));
-    assert!(run.set_up().expect("the world runs"), "{:?}", run.violations);
+    assert!(run.set_up().expect("the world runs"), "{:?}", findings(&run));
     let (old, old_term) = leader(&run);
     run.cluster.world.freeze(&old);
     for other in run.cluster.servers.clone().iter().filter(|other| **other != old) {
@@ -118,7 +131,7 @@ fn a_replaced_leader_that_does_not_know_it_refuses_no_change_on_its_old_state() 
     let told = ask(&mut run, &shared_probe, &old, delete);
     assert!(told.is_err() || told == Ok(StatusCode::SERVICE_UNAVAILABLE), "{old} answered {told:?}");
     run.cluster.world.heal_network();
-    assert!(run.settle().expect("the world runs"), "{:?}", run.violations);
-    run.judge();
-    assert_eq!(run.violations, Vec::<String>::new());
+    assert!(run.settle().expect("the world runs"), "{:?}", findings(&run));
+    run.judge.whole_history(&run.cluster);
+    assert_eq!(findings(&run), []);
 }

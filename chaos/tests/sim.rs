@@ -3,7 +3,15 @@
 use std::process::{Command, Output};
 
 fn chaos(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cara-chaos")).args(args).output().expect("the binary was built with this test")
+    let mut chaos = Command::new(env!("CARGO_BIN_EXE_cara-chaos"));
+    // Bundles of failures go where they are not in the way.
+    let out = std::env::temp_dir().join("cara-chaos-tests");
+    if ["sim", "run"].contains(&args[0]) {
+        chaos.args(args).arg("--out").arg(out);
+    } else {
+        chaos.args(args);
+    }
+    chaos.output().expect("the binary was built with this test")
 }
 
 fn passes(args: &[&str]) -> String {
@@ -29,7 +37,7 @@ fn a_run_with_its_trace_written_is_the_same_run() {
     let traced = hash(passes(&[&args[..], &["--trace", &file.to_string_lossy()]].concat()));
     assert_eq!(plain, traced);
     let text = std::fs::read_to_string(file).expect("the trace was written");
-    for part in ["nemesis", "disk.sync", "net.connect", "client", "log "] {
+    for part in ["raft.elected", "disk.sync", "net.connect", "client", "log "] {
         assert!(text.contains(part), "no {part} in the trace");
     }
 }
@@ -69,15 +77,83 @@ fn is_caught(canary: &str, words: &[&str]) {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(!output.status.success(), "{canary} was not noticed:\n{text}");
     assert!(words.iter().any(|word| text.contains(word)), "{canary}:\n{text}");
-    assert!(text.contains("again: cara-chaos sim --seed"), "{text}");
+    assert!(text.contains("again: cara-chaos replay"), "{text}");
 }
 
 #[test]
 fn disks_that_lie_about_syncs_are_noticed() {
-    is_caught("lying-disks", &["lost", "differ", "linearizable", "panic", "went back", "not converged", "damaged"]);
+    is_caught("lying-disks", &["raft.", "writes.durable", "linearizable", "panic", "fence", "converged", "core."]);
 }
 
 #[test]
 fn stale_reads_are_noticed() {
-    is_caught("stale-reads", &["is not linearizable"]);
+    is_caught("stale-reads", &["linearizable"]);
+}
+
+#[test]
+fn a_failure_is_replayed_shrunk_shown_and_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_string_lossy().into_owned();
+    let args = ["--duration", "12", "--tick-ms", "5", "--agents", "2", "--canary", "stale-reads", "--out", &out];
+    let mut chaos = Command::new(env!("CARGO_BIN_EXE_cara-chaos"));
+    let failed = chaos.args(["sim", "--seeds", "1..=6"]).args(args).output().expect("it runs");
+    assert_eq!(failed.status.code(), Some(1), "{}", String::from_utf8_lossy(&failed.stdout));
+    let bundle = std::fs::read_dir(folder.path()).expect("bundles").next().expect("one").expect("it").path();
+    let bundle = bundle.to_string_lossy();
+
+    let text = |args: &[&str], code| {
+        let output = self::chaos(args);
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "cara-chaos {}:\n{text}", args.join(" "));
+        text
+    };
+    assert!(text(&["replay", &bundle], 1).contains("the same history as in the bundle"));
+    assert!(text(&["diff", &bundle, &bundle], 0).contains("the same"));
+    text(&["report", &bundle], 0);
+    let page = std::fs::read_to_string(format!("{bundle}/report.html")).expect("the page");
+    assert!(page.contains("linearizable"));
+    let small = format!("{out}/small");
+    let told = text(&["shrink", &bundle, "--runs", "60", "--out", &small], 0);
+    assert!(told.contains("operations are needed"), "{told}");
+    assert!(text(&["replay", &small], 1).contains("linearizable"));
+}
+
+#[test]
+fn a_scenario_is_explained_listed_and_described() {
+    let list = String::from_utf8_lossy(&chaos(&["list", "--names"]).stdout).into_owned();
+    assert!(list.lines().count() >= 25, "{list}");
+    let first = list.lines().next().expect("a scenario");
+    let told = chaos(&["explain", first]);
+    assert!(told.status.success() && String::from_utf8_lossy(&told.stdout).contains(first));
+    let schema = chaos(&["schema"]).stdout;
+    assert!(String::from_utf8_lossy(&schema).contains("eventually_always"));
+}
+
+#[test]
+fn exit_codes_tell_pass_unknown_and_a_harness_that_failed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("never.toml");
+    let text = "format = 1\nname = \"never\"\n[cluster]\nagents = 2\n[run]\nduration = \"3s\"\ngrain = \"5ms\"\n\
+                seeds = \"1\"\n[[expect]]\nsometimes = [\"node.offline\"]\n";
+    std::fs::write(&file, text).expect("written");
+    let unknown = chaos(&["run", &file.to_string_lossy()]);
+    assert_eq!(unknown.status.code(), Some(2), "{}", String::from_utf8_lossy(&unknown.stdout));
+    assert!(String::from_utf8_lossy(&unknown.stdout).contains("node.offline never happened"));
+    assert_eq!(chaos(&["run", "no-such-scenario"]).status.code(), Some(3));
+    std::fs::write(&file, text.replace("agents", "agentz")).expect("written");
+    let wrong = chaos(&["run", &file.to_string_lossy()]);
+    assert_eq!(wrong.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("agentz"), "the key and its line are named");
+}
+
+#[test]
+fn totals_come_last_and_add_up() {
+    let output = chaos(&["sim", "--seeds", "1..=2", "--duration", "4", "--tick-ms", "5", "--json"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let totals: serde_json::Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(totals["seeds"], 2);
+    assert_eq!(totals["passed"], 2, "{text}");
+    for key in ["failed", "unknown", "diverged", "sim_seconds", "cpu_seconds", "wall_seconds"] {
+        assert!(totals[key].is_number(), "{key} in {totals}");
+    }
 }

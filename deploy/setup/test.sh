@@ -17,6 +17,14 @@ else
   docker=no
 fi
 
+# Tests that draw a report have `chromium_` in their names; without a browser they say that they are skipped.
+if deploy/setup/chromium.sh >/dev/null; then
+  export CARA_REQUIRE_CHROMIUM=1
+elif [ "${CARA_REQUIRE_DOCKER:-0}" = 1 ]; then
+  echo "test: no Chromium, and a run that demands everything (CARA_REQUIRE_DOCKER=1) needs one" >&2
+  exit 1
+fi
+
 # End-to-end tests start the real binaries.
 "$cargo" build --workspace --bins
 

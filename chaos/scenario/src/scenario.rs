@@ -233,6 +233,9 @@ pub struct On {
     /// The how manieth time it is reached, counted from the begin of the work; 1 = the first.
     #[serde(default = "first")]
     pub nth: u64,
+    /// Counted only from this time on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Span>,
     /// Only when the point's detail contains this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,

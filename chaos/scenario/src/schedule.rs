@@ -120,13 +120,12 @@ impl Schedule {
 
     /// A chaos point was reached.
     pub fn reached(&mut self, now: Duration, host: &str, event: &str, detail: &str) {
-        if self.began.is_none() {
-            return;
-        }
+        let Some(began) = self.began else { return };
         for i in 0..self.faults.len() {
             let When::On(on, delay) = &self.faults[i].when else { continue };
             let is_meant = self.states[i] == State::Waiting
                 && on.event == event
+                && on.from.is_none_or(|from| now >= began + from.0)
                 && on.detail.as_ref().is_none_or(|part| detail.contains(part))
                 && on.within.as_ref().is_none_or(|id| self.active.iter().any(|active| is_of(&active.action.id, id)));
             if is_meant {

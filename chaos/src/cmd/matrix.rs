@@ -1,12 +1,103 @@
-//! `cara-chaos matrix`: every step of a machine's and a cluster's life, under every fault, on every role.
+//! `cara-chaos matrix`: visits every cell of step x fault x role, and shows what was visited.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-/// Nothing yet.
-#[derive(Debug, clap::Args)]
-pub struct Args {}
+use anyhow::Context;
+use cara_checker::Verdict;
+use comfy_table::{Table, presets};
 
-/// x
-pub fn run(_args: &Args) -> anyhow::Result<ExitCode> {
-    Ok(ExitCode::SUCCESS)
+use crate::child::Job;
+use crate::matrix::{self, Cell, FAULTS, ROLES};
+use crate::pool::Pool;
+
+/// Which part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Only {
+    /// The phases of moves.
+    Move,
+    /// Enrolment, renewal, sessions, elections, snapshots, what an agent does with an order.
+    Lifecycle,
+}
+
+/// What to visit.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only this part.
+    #[arg(long, value_enum)]
+    only: Option<Only>,
+    /// Only steps whose name contains this.
+    #[arg(long)]
+    step: Option<String>,
+    /// Processes at the same time.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
+    jobs: u64,
+    /// The seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Runs all scenarios of the matrix; exit code 1 when a run failed or a required cell was not visited.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.only == Some(Only::Move) {
+        println!("matrix: there are no moves yet, so there is no cell to visit");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let is_meant = |name: &str| args.step.as_ref().is_none_or(|step| name.contains(step.as_str()));
+    let folder = std::env::temp_dir().join(format!("cara-chaos-matrix-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
+    let mut jobs = Vec::new();
+    for scenario in matrix::scenarios() {
+        let step = scenario.fault.iter().find_map(|fault| fault.on.as_ref()).map(|on| on.event.clone());
+        if step.is_some_and(|step| is_meant(&step)) {
+            let file = folder.join(format!("{}.toml", scenario.name));
+            std::fs::write(&file, scenario.to_toml())?;
+            jobs.push(Job { seed: args.seed, scenario: Some(file.display().to_string()), ..Job::default() });
+        }
+    }
+    let mut visited: BTreeSet<Cell> = BTreeSet::new();
+    let mut failed = 0;
+    let pool = Pool { jobs: usize::try_from(args.jobs)?, twice: false, budget: None, bar: true };
+    let ran = pool.run(jobs.into_iter(), |done, bar| {
+        visited.extend(done.outcome.cells.iter().cloned());
+        if done.outcome.verdict == Verdict::Fail {
+            failed += 1;
+            bar.suspend(|| {
+                println!("{} seed {} FAIL", done.outcome.scenario, done.outcome.seed);
+                done.outcome.findings.iter().take(3).for_each(|finding| println!("  {finding}"));
+            });
+        }
+        Ok(true)
+    });
+    // The scenarios are made anew each time.
+    let _removed = std::fs::remove_dir_all(&folder);
+    ran?;
+    let required: BTreeSet<Cell> = matrix::required().into_iter().filter(|(step, ..)| is_meant(step)).collect();
+    println!("{}", table(&required, &visited));
+    let missing: Vec<&Cell> = required.difference(&visited).collect();
+    for (step, fault, role) in &missing {
+        println!("not visited: {fault} of {role} at {step}");
+    }
+    let all = required.len();
+    println!("matrix: {} of {all} cells visited, {failed} runs failed", all - missing.len());
+    Ok(ExitCode::from(u8::from(failed > 0 || !missing.is_empty())))
+}
+
+/// A row for each step, a column for each fault: the roles that it hit there.
+fn table(required: &BTreeSet<Cell>, visited: &BTreeSet<Cell>) -> Table {
+    let mut table = Table::new();
+    let header = std::iter::once("STEP".to_owned()).chain(FAULTS.iter().map(|fault| fault.name().to_uppercase()));
+    table.load_style(presets::NOTHING).set_header(header);
+    let steps: BTreeSet<&String> = required.iter().map(|(step, ..)| step).collect();
+    for step in steps {
+        let cells = FAULTS.iter().map(|fault| {
+            let hit = ROLES.map(|role| {
+                let cell = (step.clone(), fault.name().to_owned(), role.to_owned());
+                if visited.contains(&cell) { &role[..1] } else { "-" }
+            });
+            hit.concat()
+        });
+        table.add_row(std::iter::once(step.clone()).chain(cells));
+    }
+    table
 }

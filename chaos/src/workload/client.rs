@@ -117,6 +117,8 @@ impl Client {
             match self.settle(ask.clone()).await {
                 Settled::Done(_) => {}
                 Settled::Refused(told) if told.status == StatusCode::NOT_FOUND => {}
+                // Too few of the others are alive at the moment.
+                Settled::Refused(told) if told.status == StatusCode::CONFLICT => return self.shared.order_again(order),
                 Settled::Refused(told) => self.strange(&format!("{} {}", ask.method, ask.path), &told),
                 Settled::Unknown => return self.shared.order_again(order),
             }
