@@ -46,9 +46,11 @@ test-demo: setup
 	@CARA_BIN=target/debug deploy/demo/demo.sh
 	@target/debug/caractrl dev --exit-after-ready
 
-# Worlds that nobody has seen yet. A seed that fails leaves a bundle in chaos-failures and a line that replays it.
+# Every scenario of the library, then worlds that nobody has seen yet. A seed that fails leaves a bundle in chaos-failures
+# and a line that replays it.
 test-sim: setup
 	@$(CARGO) build -q --workspace --bins
+	@target/debug/cara-chaos list --names | xargs -P 2 -I NAME target/debug/cara-chaos run NAME --seeds 1 --tick-ms 5 --jobs 1
 	@target/debug/cara-chaos sim --seeds random --budget $(SIM_BUDGET) --twice
 
 lint: setup ## formatting and clippy, warnings are errors

@@ -52,7 +52,6 @@ const STEPS: &[(&str, Needs)] = &[
     ("workload.deleted", Needs::Work),
     ("reconcile.write", Needs::Silence),
     ("node.offline", Needs::Silence),
-    ("node.online", Needs::Silence),
     ("ledger.saved", Needs::Work),
     ("plan.begun", Needs::Work),
     ("container.created", Needs::Work),

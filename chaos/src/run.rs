@@ -171,7 +171,9 @@ impl Run {
         self.nemesis.act(&mut self.cluster, self.leader.as_ref().map(|(leader, _)| leader.as_str()));
         self.nemesis.take_replaced().iter().for_each(|host| self.judge.forget(host));
         for (id, began) in self.nemesis.take_changes() {
-            if began { self.sometimes.fault_began(&id) } else { self.sometimes.fault_ended(&id) }
+            // The times of an `every` are numbered; expectations speak of all of them.
+            let id = id.split('#').next().unwrap_or_default();
+            if began { self.sometimes.fault_began(id) } else { self.sometimes.fault_ended(id) }
         }
         self.cluster.add_newcomers();
         self.cluster.take_removed();
@@ -211,6 +213,11 @@ impl Run {
             let index = usize::try_from(number).unwrap_or(0) % nodes.len().max(1);
             let Some(node) = nodes.get(index).filter(|node| !self.of_age_until.contains_key(*node)) else { continue };
             self.cluster.world.step_wall_clock(node, OF_AGE_MS);
+            // An agent looks at its certificate when it starts, and once an hour.
+            if self.cluster.world.is_running(node) {
+                self.cluster.world.crash(node);
+                self.cluster.world.restart(node);
+            }
             self.of_age_until.insert(node.clone(), now + OF_AGE_FOR);
         }
         let over: Vec<String> =
