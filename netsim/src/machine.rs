@@ -20,6 +20,7 @@ use crate::points::Points;
 use crate::rng::SimRng;
 
 /// What a process gets when its machine starts it.
+#[derive(Clone)]
 pub struct Boot {
     /// The machine's name in the world's network.
     pub name: String,

@@ -60,7 +60,8 @@ async fn entries_behind_a_gap_are_never_sent_in_the_place_of_purged_ones() {
     use openraft::RaftLogReader;
     use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
     let (mut log, _machine, _) = open(Arc::new(MemoryEngine::new())).await;
-    let entries: Vec<Entry> = (0..10).map(|index| entry(index, &Command::Set("a".into(), index))).collect();
+    let entries: Vec<Entry> =
+        (0..10).map(|index| entry(index, &Command::Set("a".into(), i64::try_from(index).expect("small")))).collect();
     let fifth = entries[5].log_id;
     log.blocking_append(entries).await.expect("appended");
     log.purge(fifth).await.expect("purged");

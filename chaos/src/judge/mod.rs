@@ -29,6 +29,7 @@ use states::States;
 const FINDINGS_MAX: usize = 20;
 
 /// Follows a run.
+#[derive(Default)]
 pub struct Judge {
     /// What is wrong, and what can't be said.
     pub judgement: Judgement,
@@ -41,21 +42,6 @@ pub struct Judge {
     ledgers: BTreeMap<String, Fence>,
     /// How each register's history was judged, for the report.
     pub keys: Vec<Key>,
-}
-
-impl Default for Judge {
-    fn default() -> Self {
-        Self {
-            judgement: Judgement::default(),
-            states: States::default(),
-            logs: RaftLogs::default(),
-            fences: Fences::default(),
-            heard: Heard::default(),
-            told: Vec::new(),
-            ledgers: BTreeMap::new(),
-            keys: Vec::new(),
-        }
-    }
 }
 
 impl Judge {

@@ -315,13 +315,7 @@ fn reach(count: usize, fault: impl Fn(&mut World, &[String])) -> Vec<(String, St
             let (others, mine) = (others.clone(), mine.clone());
             async move {
                 for (other, answers) in others.into_iter().zip(mine) {
-                    let again = Boot {
-                        name: boot.name.clone(),
-                        env: boot.env.clone(),
-                        engine: boot.engine.clone(),
-                        incarnation: boot.incarnation,
-                        shutdown: boot.shutdown.clone(),
-                    };
+                    let again = boot.clone();
                     drop(cara_env::spawn(ping::ask(again, other, answers)));
                 }
                 ping::serve(boot).await
