@@ -133,7 +133,7 @@ impl Server {
                 match kept {
                     Some(_) if old.fate == fate => old.folder.clone(), // A crash, or nothing was lost.
                     Some(kept) if old.fate.altered == fate.altered && same_log => {
-                        power_loss(&old, kept, &fresh)?;
+                        power_loss(old, kept, &fresh)?;
                         fresh.clone()
                     }
                     _ => fresh.clone(),
@@ -157,18 +157,21 @@ impl Server {
 }
 
 /// Copies the folder as it would be found: the log ends behind `kept` marks, in the middle of the next write.
-fn power_loss(old: &Open, kept: usize, to: &Path) -> io::Result<()> {
+fn power_loss(old: Open, kept: usize, to: &Path) -> io::Result<()> {
+    let Open { folder, engine, marks, .. } = old;
+    // Closed first: its threads would remove obsolete files under the copy. Closing adds nothing to the log.
+    drop(engine);
     std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(&old.folder)? {
+    for entry in std::fs::read_dir(&folder)? {
         let path = entry?.path();
         if let Some(name) = path.file_name() {
             std::fs::copy(&path, to.join(name))?;
         }
     }
-    let (log, end) = &old.marks[kept - 1];
-    let next = old.marks.get(kept).map_or(*end, |(_, next)| *next);
+    let (log, end) = &marks[kept - 1];
+    let next = marks.get(kept).map_or(*end, |(_, next)| *next);
     // From nothing of it to nearly all, and the same in each run of a seed.
-    let torn = (next - end) * (old.marks.len() as u64 % 7) / 7;
+    let torn = (next - end) * (marks.len() as u64 % 7) / 7;
     let name = log.file_name().ok_or_else(|| io::Error::other("the log has no name"))?;
     std::fs::OpenOptions::new().write(true).open(to.join(name))?.set_len(end + torn)
 }

@@ -8,9 +8,9 @@ use crate::scenario::{Cluster, Every, FORMAT, Fault, Latency, RunSpec, Scenario,
 use crate::time::{Span, SpanRange};
 
 /// From one fault to the next, over all kinds.
-const GAP_MS: (u64, u64) = (1_200, 3_500);
+const GAP_MS: (u64, u64) = (700, 2_000);
 /// A quarter of the faults lasts longer than an election, most don't.
-const LASTS_MS: (u64, u64) = (300, 8_000);
+const LASTS_MS: (u64, u64) = (300, 6_000);
 /// So many at a time, so that the cluster has a chance to work in between.
 const ACTIVE_MAX: usize = 2;
 /// In so many of a hundred runs a kind of fault is possible.
@@ -202,6 +202,6 @@ mod tests {
     fn faults_are_neither_rare_nor_everywhere() {
         let counts = (1..=100).map(|seed| plan(&swarm(seed), seed).faults.len());
         let average = counts.sum::<usize>() / 100;
-        assert!((8..=40).contains(&average), "{average} faults in 30 s");
+        assert!((12..=60).contains(&average), "{average} faults in 30 s");
     }
 }

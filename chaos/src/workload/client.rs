@@ -212,6 +212,8 @@ impl Client {
         match settled {
             Settled::Done(told) => {
                 self.record(&register, Act::Write(value), start, Some(self.now()), told.answered_by);
+                // Whoever has written looks, and asks another server: that is where a stale read would show.
+                self.read_register(&register).await;
             }
             Settled::Refused(told) if told.status == StatusCode::CONFLICT => {}
             Settled::Refused(told) => self.strange(&format!("write {register}"), &told),
@@ -220,7 +222,10 @@ impl Client {
     }
 
     async fn read(&self, subject: u64) {
-        let register = self.register(subject);
+        self.read_register(&self.register(subject)).await;
+    }
+
+    async fn read_register(&self, register: &str) {
         let start = self.now();
         let query = if self.shared.stale_reads() { "?consistency=stale" } else { "" };
         let ask = Ask::get(format!("/api/v1/apps/{register}{query}"));
@@ -229,9 +234,9 @@ impl Client {
         match told.status {
             StatusCode::OK => {
                 let value = value_of(&told.json());
-                self.record(&register, Act::Read(value), start, end, told.answered_by);
+                self.record(register, Act::Read(value), start, end, told.answered_by);
             }
-            StatusCode::NOT_FOUND => self.record(&register, Act::Read(None), start, end, told.answered_by),
+            StatusCode::NOT_FOUND => self.record(register, Act::Read(None), start, end, told.answered_by),
             StatusCode::SERVICE_UNAVAILABLE => {}
             _ => self.strange(&format!("read {register}"), &told),
         }
