@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use cara_agent::labels::{self, Labels};
-use cara_agent::ledger::Ledger;
 use cara_checker::converged::{Facts, Placed, Server};
 use cara_checker::copies::Copy;
 use cara_checker::orphans::{Kind, Left, Wanted};
@@ -11,12 +10,6 @@ use cara_core::State;
 use cara_core::model::{Connection, Workload};
 
 use crate::world::Cluster;
-
-/// The workloads that an agent has been told to run, with their generations.
-pub fn ordered(ledger: &Ledger) -> Vec<(String, u64)> {
-    let assignments = ledger.desired().map(|desired| desired.assignments.as_slice()).unwrap_or_default();
-    assignments.iter().map(|assignment| (assignment.uid.clone(), assignment.generation)).collect()
-}
 
 /// A workload that two copies would destroy: it has volumes.
 pub fn is_stateful(workload: &Workload) -> bool {

@@ -83,6 +83,13 @@ impl Judge {
                 Fence { incarnation: number("incarnation"), term: number("term"), revision: number("revision") };
             self.ledgers.insert(reached.host.clone(), fence);
         }
+        if reached.point == "plan.begun" {
+            // From here on it acts on this generation; what it began before under an older one may still come through.
+            let of = |key: &str| word(&reached.detail, key).unwrap_or_default().to_owned();
+            let (node, workload) = (reached.host.clone(), of("workload"));
+            let generation = of("generation").parse().unwrap_or_default();
+            self.told.push(Told { at, node, workload, generation });
+        }
         self.logs.reached(reached);
         self.heard.reached(at, reached);
     }
@@ -112,9 +119,6 @@ impl Judge {
         }
         let findings = self.fences.advance(at, agent, fence);
         self.add(findings);
-        for (workload, generation) in facts::ordered(&ledger) {
-            self.told.push(Told { at, node: agent.to_owned(), workload, generation });
-        }
     }
 
     /// The judges that need the whole history. Call it once, at the end.

@@ -26,6 +26,7 @@ pub struct RaftLogs {
 #[derive(Debug, Default)]
 struct Server {
     vote: Option<Vote>,
+    /// The furthest that it ever had purged: a loss of power may undo a purge, which changes nothing that matters.
     purged: Option<u64>,
     /// Term of each entry of the log.
     log: BTreeMap<u64, u64>,
@@ -138,7 +139,7 @@ impl Server {
                 news.gone.extend(from..to);
                 self.log.retain(|index, _| !(from..to).contains(index));
             }
-            Some(Written::Purged(at)) => self.purged = at.map(|at| at.index),
+            Some(Written::Purged(at)) => self.purged = self.purged.max(at.map(|at| at.index)),
             Some(Written::Committed(at)) => self.committed = at,
             Some(Written::Applied { at, members, .. }) => {
                 self.applied = at;
@@ -148,13 +149,14 @@ impl Server {
         }
     }
 
-    fn view(&self, mut news: News, leads: Option<u64>) -> View {
+    fn view(&mut self, mut news: News, leads: Option<u64>) -> View {
         // A snapshot that has just been installed stands for entries that the log has not, or still has of another
         // leader until it is purged.
         let by_snapshot = self.applied.filter(|at| !self.has(*at)).map(|at| at.index);
-        let purged = self.purged.max(by_snapshot);
+        self.purged = self.purged.max(by_snapshot);
+        let purged = self.purged;
         news.settle(purged);
-        news.added.retain(|index, _| by_snapshot.is_none_or(|upto| *index > upto));
+        news.added.retain(|index, _| purged.is_none_or(|upto| *index > upto));
         let term = self.vote.map_or(0, |vote| vote.term);
         // The note may be older than what is applied (it isn't synced), or ahead of the log that it speaks of.
         let noted = self.committed.filter(|at| self.has(*at)).map(|at| at.index);
