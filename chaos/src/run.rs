@@ -211,13 +211,16 @@ impl Run {
         for number in self.cluster.shared.take_renewals() {
             let nodes = self.cluster.shared.nodes();
             let index = usize::try_from(number).unwrap_or(0) % nodes.len().max(1);
-            let Some(node) = nodes.get(index).filter(|node| !self.of_age_until.contains_key(*node)) else { continue };
+            // Not while a fault has the machine in hand: a restart would lift it.
+            let is_free = |node: &&String| {
+                let world = &self.cluster.world;
+                !self.of_age_until.contains_key(*node) && world.is_running(node) && !world.gate(node).is_frozen()
+            };
+            let Some(node) = nodes.get(index).filter(is_free) else { continue };
             self.cluster.world.step_wall_clock(node, OF_AGE_MS);
             // An agent looks at its certificate when it starts, and once an hour.
-            if self.cluster.world.is_running(node) {
-                self.cluster.world.crash(node);
-                self.cluster.world.restart(node);
-            }
+            self.cluster.world.crash(node);
+            self.cluster.world.restart(node);
             self.of_age_until.insert(node.clone(), now + OF_AGE_FOR);
         }
         let over: Vec<String> =
