@@ -148,24 +148,8 @@ fn prelude(needs: Needs, from: u64) -> Option<Fault> {
 }
 
 fn fault(id: &str, kind: Kind, target: &str, lasts: &str) -> Fault {
-    Fault {
-        id: id.to_owned(),
-        at: None,
-        every: None,
-        after: None,
-        on: None,
-        what: kind,
-        target: target.to_owned(),
-        to: None,
-        dir: None,
-        bind: None,
-        lasts: SpanRange::Fixed(Span(parse_duration(lasts).expect("a constant that is a duration"))),
-        add: None,
-        by: None,
-        ppm: None,
-        optional: false,
-        budget: None,
-    }
+    let lasts = Span(parse_duration(lasts).expect("a constant that is a duration"));
+    Fault::new(id, kind, target, SpanRange::Fixed(lasts))
 }
 
 /// Work of which every step has something in each window: creates, deletes, new specs, a machine that joins, a

@@ -208,6 +208,30 @@ pub struct Fault {
     pub budget: Option<Budget>,
 }
 
+impl Fault {
+    /// A fault of this kind that has no time yet.
+    pub fn new(id: &str, what: Kind, target: &str, lasts: SpanRange) -> Self {
+        Self {
+            id: id.to_owned(),
+            at: None,
+            every: None,
+            after: None,
+            on: None,
+            what,
+            target: target.to_owned(),
+            to: None,
+            dir: None,
+            bind: None,
+            lasts,
+            add: None,
+            by: None,
+            ppm: None,
+            optional: false,
+            budget: None,
+        }
+    }
+}
+
 fn any() -> String {
     "any".into()
 }

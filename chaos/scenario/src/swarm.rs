@@ -154,26 +154,8 @@ fn between((from, to): (u64, u64)) -> SpanRange {
     SpanRange::Between([Span(Duration::from_millis(from)), Span(Duration::from_millis(to))])
 }
 
-/// A fault of this kind that has no time yet.
 fn fault(kind: Kind, target: &str) -> Fault {
-    Fault {
-        id: kind.name().to_owned(),
-        at: None,
-        every: None,
-        after: None,
-        on: None,
-        what: kind,
-        target: target.to_owned(),
-        to: None,
-        dir: None,
-        bind: None,
-        lasts: between((1_000, 3_000)),
-        add: None,
-        by: None,
-        ppm: None,
-        optional: false,
-        budget: None,
-    }
+    Fault::new(kind.name(), kind, target, between((1_000, 3_000)))
 }
 
 #[cfg(test)]
