@@ -92,11 +92,6 @@ impl RocksLane {
         open.as_ref().and_then(|open| open.engine.scan(cf, &[], None, usize::MAX).ok()).unwrap_or_default()
     }
 
-    /// When this stands still, nothing has changed; see [`Disk::written`].
-    pub fn written(&self, server: &str) -> u64 {
-        lock(&self.0.servers).get(server).map_or(0, |server| server.disk.written())
-    }
-
     /// Where RocksDB and the simulated disk gave different answers; the first 20.
     pub fn disagreements(&self) -> Vec<String> {
         lock(&self.0.disagreements).clone()

@@ -122,12 +122,6 @@ impl Kind {
         matches!(self, Self::BitFlip | Self::LyingSync)
     }
 
-    /// Does the target do nothing useful meanwhile? Of servers that a fault of a survivable budget disables, and that are
-    /// not expected to lose data, there may be any number: they come back.
-    pub fn is_lasting(self) -> bool {
-        matches!(self, Self::AddServer | Self::RemoveServer)
-    }
-
     /// The name in a file.
     pub fn name(self) -> &'static str {
         match self {

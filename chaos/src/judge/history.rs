@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cara_checker::audit::{self, Answer, Asked, Record};
+use cara_checker::audit::{self, Record};
 use cara_checker::durable::{self, Known, Life};
 use cara_checker::watch::{self, Watcher};
 use cara_checker::{Finding, rules};
 use cara_core::State;
 
-use crate::workload::history::{self, History};
+use crate::workload::history::History;
 
 /// All judges of this kind.
 pub fn check(history: &History, state: Option<&State>, at: Duration) -> Vec<Finding> {
@@ -37,20 +37,9 @@ pub fn check(history: &History, state: Option<&State>, at: Duration) -> Vec<Find
     findings
 }
 
-fn known(known: history::Known) -> Known {
-    match known {
-        history::Known::No => Known::No,
-        history::Known::Yes => Known::Yes,
-        history::Known::Maybe => Known::Maybe,
-    }
-}
-
 /// What clients know of each object. Registers may exist or not: their histories are judged by linearizability.
 fn lives(history: &History, found: &BTreeMap<String, Option<u64>>) -> BTreeMap<String, Life> {
-    let own = history.lives.iter().map(|(name, life)| {
-        let (created, deleted) = (known(life.created), known(life.deleted));
-        (name.clone(), Life { created, deleted, may_hold: BTreeSet::new() })
-    });
+    let own = history.lives.iter().map(|(name, life)| (name.clone(), life.clone()));
     let registers = found.keys().filter(|name| name.starts_with("reg-"));
     let registers = registers.map(|name| (name.clone(), Life { created: Known::Maybe, ..Life::default() }));
     own.chain(registers).collect()
@@ -58,27 +47,13 @@ fn lives(history: &History, found: &BTreeMap<String, Option<u64>>) -> BTreeMap<S
 
 /// Changes that clients asked for have one record each. Only clients give request ids of this length.
 fn audited(history: &History, state: &State, at: Duration) -> Vec<Finding> {
-    let ours: BTreeSet<&str> = history.asked.iter().map(|asked| asked.key.as_str()).collect();
-    let asked: Vec<Asked> = history
-        .asked
-        .iter()
-        .map(|asked| Asked { at: asked.at, request: asked.key.clone(), answer: answer(asked.answer) })
-        .collect();
+    let ours: BTreeSet<&str> = history.asked.iter().map(|asked| asked.request.as_str()).collect();
     let records = state.audit().filter(|record| ours.contains(record.request_id.as_str()));
     let records: Vec<Record> =
         records.map(|record| Record { request: record.request_id.clone(), revision: record.revision.0 }).collect();
     let kept_from = state.audit().next().map_or(0, |record| record.revision.0);
     let all_kept = state.audit().count() < cara_core::limits::AUDIT_RECORDS_MAX;
-    audit::check(at, &asked, &records, if all_kept { 0 } else { kept_from })
-}
-
-fn answer(answer: history::Answer) -> Answer {
-    match answer {
-        history::Answer::Changed => Answer::Done(None),
-        history::Answer::Refused => Answer::Refused,
-        // A change that changes nothing is not recorded, and clients are not told the difference.
-        history::Answer::MayHaveChanged => Answer::Unknown,
-    }
+    audit::check(at, &history.asked, &records, if all_kept { 0 } else { kept_from })
 }
 
 /// Of the machines that raced for one token exactly one may have come in.

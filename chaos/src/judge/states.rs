@@ -22,6 +22,8 @@ pub struct States {
     names: BTreeMap<u64, String>,
     /// Uids of all workloads that any state had.
     known: BTreeSet<String>,
+    /// Uids of the workloads in the newest state.
+    wanted: BTreeSet<String>,
 }
 
 impl States {
@@ -57,7 +59,11 @@ impl States {
         let (revision, incarnation) = (state.revision().0, cluster.life(server));
         findings.extend(self.raft.applied(at, server, incarnation, revision, state.state_hash()));
         self.stateful.extend(state.workloads().filter(|w| is_stateful(w)).map(|w| w.uid.to_string()));
-        self.known.extend(state.workloads().map(|w| w.uid.to_string()));
+        let uids: BTreeSet<String> = state.workloads().map(|w| w.uid.to_string()).collect();
+        self.known.extend(uids.iter().cloned());
+        if self.newest().is_none_or(|newest| newest.revision() <= state.revision()) {
+            self.wanted = uids;
+        }
         self.names.extend(state.servers().map(|server| (server.id.0, server.name.clone())));
         self.last.insert(server.to_owned(), state);
         findings
@@ -72,10 +78,9 @@ impl States {
 
     /// A workload leaves the state only when its node has proved that nothing of it runs any more.
     pub fn deleted_but_running(&self, cluster: &Cluster, at: Duration) -> Vec<Finding> {
-        let Some(state) = self.newest() else { return Vec::new() };
         let mut findings = Vec::new();
         for (node, engine) in &cluster.engines {
-            let gone = |uid: &str| self.known.contains(uid) && state.workloads().all(|w| w.uid.to_string() != uid);
+            let gone = |uid: &str| self.known.contains(uid) && !self.wanted.contains(uid);
             for running in engine.running().into_iter().filter(|running| gone(&running.uid)) {
                 let text = format!("{} runs, and the state has forgotten it", running.uid);
                 findings.push(Finding::new(at, rules::COPIES_ONE, node, text));

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cara_checker::audit::{Answer, Asked};
+use cara_checker::durable::{Known, Life};
 use cara_checker::linear::{Act, Call};
 use cara_env::Env;
 use cara_netsim::{Boot, trace};
@@ -14,7 +16,7 @@ use cara_scenario::{OpKind, PlannedOp};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::history::{Answer, Asked, Known, Life, Race};
+use super::history::Race;
 use super::rest::{Ask, Rest, Told};
 use super::{Phase, pick};
 use crate::world::{Newcomer, Order, Shared, address};
@@ -141,13 +143,14 @@ impl Client {
         let settled = self.try_until_settled(&ask).await;
         let answer = match &settled {
             // Making something changes something for certain; replacing may find it as it shall be.
-            Settled::Done(_) if ask.method == Method::POST && !ask.path.ends_with("cordon") => Answer::Changed,
-            Settled::Done(_) | Settled::Unknown => Answer::MayHaveChanged,
+            Settled::Done(_) if ask.method == Method::POST && !ask.path.ends_with("cordon") => Answer::Done(None),
+            // A change that changes nothing is not recorded, and clients are not told the difference.
+            Settled::Done(_) | Settled::Unknown => Answer::Unknown,
             Settled::Refused(_) => Answer::Refused,
         };
         let mut history = self.shared.history();
         history.acknowledged += u64::from(matches!(settled, Settled::Done(_)));
-        history.asked.push(Asked { key, at: self.now(), answer });
+        history.asked.push(Asked { at: self.now(), request: key, answer });
         settled
     }
 

@@ -3,55 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cara_checker::audit::Asked;
+use cara_checker::durable::Life;
 use cara_checker::linear::Call;
 use cara_checker::watch::Seen;
 use http::StatusCode;
 
 /// More strange answers of one run than these teach nothing.
 const STRANGE_MAX: usize = 5;
-
-/// What is known of a change that was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Known {
-    /// Not asked for.
-    #[default]
-    No,
-    /// Acknowledged.
-    Yes,
-    /// Asked for, never answered.
-    Maybe,
-}
-
-/// The life of a workload that one client alone creates and deletes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Life {
-    /// Its creation.
-    pub created: Known,
-    /// Its deletion.
-    pub deleted: Known,
-}
-
-/// What became of a request for a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// It was acknowledged, and changed something for certain.
-    Changed,
-    /// It was acknowledged and may have found everything as it was asked for, or it was never answered.
-    MayHaveChanged,
-    /// It was refused.
-    Refused,
-}
-
-/// A request for a change, by its request id.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// The Idempotency-Key, the same for all attempts.
-    pub key: String,
-    /// When the answer came, or was given up.
-    pub at: Duration,
-    /// What became of it.
-    pub answer: Answer,
-}
 
 /// Several machines that were given one join token.
 #[derive(Debug, Clone, PartialEq, Eq)]
