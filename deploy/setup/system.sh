@@ -9,10 +9,11 @@ set -euo pipefail
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
+# libclang-cpp, which other packages bring, is another library: bindgen can not use it.
 have_libclang() {
   [ -n "${LIBCLANG_PATH:-}" ] && return 0
   local f
-  for f in /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*/libclang*.so* /usr/lib64/libclang*.so* /usr/local/lib/libclang*.so*; do
+  for f in /usr/{lib/llvm-*/lib,lib/*,lib64,local/lib}/libclang{.so*,-[0-9]*.so*}; do
     [ -e "$f" ] && return 0
   done
   return 1
