@@ -243,8 +243,9 @@ impl Nemesis {
                 if !world.is_running(host) {
                     world.wipe(host);
                     self.replaced.push(host.to_owned());
+                    cluster.replace_server(host);
                 }
-                world.restart(host);
+                cluster.world.restart(host);
             }
             Kind::Clone => cluster.switch_off_clone_of(host),
             Kind::AddServer | Kind::RemoveServer => {}
@@ -283,6 +284,11 @@ impl Nemesis {
     /// What was tried, and what came of it.
     pub fn ledger(&self) -> &[Installed] {
         self.schedule.ledger()
+    }
+
+    /// Faults that the scenario asks for and that never began, with the reason.
+    pub fn missed(&self) -> Vec<String> {
+        self.schedule.missed()
     }
 
     /// The same for people.

@@ -373,7 +373,11 @@ impl Run {
 
     fn ran(mut self) -> Ran {
         let now = self.now();
-        let unmet = if self.judge.has_findings() { Vec::new() } else { self.sometimes.unmet() };
+        let unmet = if self.judge.has_findings() {
+            Vec::new()
+        } else {
+            self.sometimes.unmet().into_iter().chain(self.nemesis.missed()).collect()
+        };
         self.judge.judgement.unsure(unmet);
         let outcome = self.outcome();
         let recording = self.recorder.take().map(|mut recorder| {

@@ -220,6 +220,8 @@ pub struct Cluster {
     pub engines: BTreeMap<String, MemoryHandle>,
     /// How wrong each machine's clocks run from birth, in parts per million.
     drifts: BTreeMap<String, i64>,
+    /// Servers with an empty disk, which join anew once an operator has taken the old one out.
+    anew: BTreeSet<String>,
     /// Machines that run with a copy of a node's identity, by node.
     clones: BTreeMap<String, String>,
     clock_offset_ms: u64,
@@ -261,6 +263,7 @@ impl Cluster {
             clients: names("client", 1, shape.clients),
             engines: BTreeMap::new(),
             drifts: BTreeMap::new(),
+            anew: BTreeSet::new(),
             clones: BTreeMap::new(),
             clock_offset_ms: shape.clock_offset_ms,
             clock_drift_ppm: shape.clock_drift_ppm,
@@ -359,10 +362,19 @@ impl Cluster {
         }
     }
 
+    /// A server has lost its disk: an operator takes it out of the cluster, so that the machine can join as a new one.
+    pub fn replace_server(&mut self, host: &str) {
+        if self.servers.iter().any(|server| server == host) && self.anew.insert(host.to_owned()) {
+            self.shared.order(Order::RemoveServer(host.to_owned()));
+        }
+    }
+
     /// Takes servers that an operator has removed out of the books, and off.
     pub fn take_removed(&mut self) {
         for order in self.shared.take_carried_out() {
-            if let Order::RemoveServer(server) = order {
+            if let Order::RemoveServer(server) = order
+                && !self.anew.remove(&server)
+            {
                 self.servers.retain(|known| *known != server);
                 self.world.crash(&server);
             }

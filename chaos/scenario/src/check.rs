@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::kind::Role;
+use crate::kind::{Kind, Role};
 use crate::scenario::{FORMAT, Fault, Scenario};
 use crate::target;
 use crate::time::parse_duration;
@@ -156,6 +156,20 @@ pub(crate) fn problems(scenario: &Scenario) -> Vec<String> {
     problems
 }
 
+/// Parameters that this kind of fault doesn't look at: whoever wrote them meant something else.
+fn stray(fault: &Fault) -> Vec<String> {
+    let kind = fault.what;
+    let given = [
+        ("to", fault.to.is_some(), kind.needs_to()),
+        ("dir", fault.dir.is_some(), kind == Kind::Partition),
+        ("add", fault.add.is_some(), matches!(kind, Kind::SlowLink | Kind::SlowDisk)),
+        ("by", fault.by.is_some(), kind == Kind::ClockStep),
+        ("ppm", fault.ppm.is_some(), kind == Kind::ClockDrift),
+    ];
+    let stray = given.into_iter().filter(|(_, is_given, is_used)| *is_given && !is_used);
+    stray.map(|(name, ..)| format!("{kind} takes no {name}; leave it out")).collect()
+}
+
 fn event_problem(event: &str) -> Option<String> {
     if event.starts_with("move.phase:") || event == "drain.started" {
         return Some(format!("event {event:?}: there are no moves and drains yet"));
@@ -192,6 +206,7 @@ fn fault_problems(fault: &Fault, ids: &BTreeSet<String>) -> Vec<String> {
             problems.push(format!("on.within: no fault has the id {within:?}"));
         }
     }
+    problems.extend(stray(fault));
     let group = fault.target.split([':', '(']).next().unwrap_or_default();
     let is_server = ["server", "leader", "follower", "minority", "majority", "spare"].contains(&group);
     match fault.what.hits() {

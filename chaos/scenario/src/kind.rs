@@ -57,7 +57,7 @@ pub enum Kind {
     LyingSync,
     /// The machine comes back with the data that it had when the fault began.
     OldData,
-    /// The machine comes back with an empty disk.
+    /// The machine comes back with an empty disk. A server is taken out of the cluster and joins as a new one.
     Wipe,
     /// A second machine runs with a copy of the target's data folder until the end.
     Clone,
@@ -102,9 +102,9 @@ impl Kind {
                 Role::Server
             }
             Self::TornTail | Self::LyingSync | Self::AddServer | Self::RemoveServer => Role::Server,
-            Self::Clone | Self::OldData | Self::Wipe | Self::StartFails | Self::StartHangs | Self::ContainerExits => {
-                Role::Agent
-            }
+            // A server with older data has forgotten votes that it gave, and two servers of one identity vote twice: no
+            // raft survives that, and the runbook forbids it.
+            Self::Clone | Self::OldData | Self::StartFails | Self::StartHangs | Self::ContainerExits => Role::Agent,
             Self::ImageMissing | Self::EngineAway | Self::EngineDown | Self::VolumeError | Self::SlowVolume => {
                 Role::Agent
             }
@@ -119,7 +119,7 @@ impl Kind {
 
     /// May it lose what a server promised to keep? Of these at most a minority of servers is hit in one run.
     pub fn destroys(self) -> bool {
-        matches!(self, Self::BitFlip | Self::LyingSync)
+        matches!(self, Self::BitFlip | Self::LyingSync | Self::Wipe)
     }
 
     /// The name in a file.

@@ -259,6 +259,11 @@ fn what(fault: &Fault, rng: &mut Stream) -> What {
 }
 
 impl Plan {
+    /// May the seed leave out and redraw?
+    pub fn is_swarm(&self) -> bool {
+        self.scenario.run.swarm
+    }
+
     /// What happens and what is right, for people.
     pub fn about(&self) -> &str {
         &self.scenario.about

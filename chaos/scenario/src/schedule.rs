@@ -80,6 +80,7 @@ pub struct Schedule {
     /// Servers whose data a fault has destroyed.
     destroyed: BTreeSet<String>,
     ledger: Vec<Installed>,
+    is_swarm: bool,
 }
 
 impl Schedule {
@@ -96,6 +97,7 @@ impl Schedule {
             matched: vec![0; plan.faults.len()],
             destroyed: BTreeSet::new(),
             ledger: Vec::new(),
+            is_swarm: plan.is_swarm(),
         }
     }
 
@@ -288,6 +290,19 @@ impl Schedule {
         self.active.is_empty()
     }
 
+    /// Faults that a scenario asks for and that never began, with the reason: a run without them proves less than it
+    /// says. An `every` needs one of its times only, and a swarm may leave out what it likes.
+    pub fn missed(&self) -> Vec<String> {
+        let wanted: BTreeSet<&str> = self.faults.iter().map(|fault| of_file(&fault.id)).collect();
+        let began = |id: &str| self.ledger.iter().any(|entry| entry.skipped.is_none() && of_file(&entry.id) == id);
+        let why = |id: &str| {
+            let entry = self.ledger.iter().find(|entry| of_file(&entry.id) == id);
+            entry.and_then(|entry| entry.skipped.clone()).unwrap_or_else(|| "its moment never came".to_owned())
+        };
+        let missed = wanted.into_iter().filter(|id| !self.is_swarm && !began(id));
+        missed.map(|id| format!("fault {id} never began: {}", why(id))).collect()
+    }
+
     /// The ledger for people, one line each.
     pub fn decisions(&self) -> String {
         let mut text = String::new();
@@ -303,6 +318,11 @@ impl Schedule {
         }
         text
     }
+}
+
+/// The id that the file gives: the times of an `every` are numbered.
+fn of_file(id: &str) -> &str {
+    id.split('#').next().unwrap_or(id)
 }
 
 /// Is this the fault, or one of the times of an `every` with this id?
@@ -374,6 +394,7 @@ mod tests {
         let skipped: Vec<bool> = schedule.ledger().iter().map(|entry| entry.skipped.is_some()).collect();
         assert_eq!(skipped, [false, false, true]);
         assert!(schedule.decisions().contains("more than 2 servers would lose data"));
+        assert_eq!(schedule.missed(), ["fault f3 never began: more than 2 servers would lose data"]);
     }
 
     #[test]
