@@ -94,7 +94,14 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
             let node = placed.map_or(node, |placement| placement.node.clone());
             let epoch = if d == 0 { epoch } else { world.epoch(&node) };
             let statuses = vec![StatusReport { uid: uid.clone(), status }];
-            ReportStatus { node, epoch, statuses, removed: if c < 2 { vec![uid] } else { vec![] } }.into()
+            ReportStatus {
+                node,
+                epoch,
+                statuses,
+                removed: if c < 2 { vec![uid] } else { vec![] },
+                ..Default::default()
+            }
+            .into()
         }
         24 if c == 0 => RevokeApiToken { id: TokenId::new(format!("t{a}")), forget: b == 0 }.into(),
         24 if c == 1 => RevokeApiToken { id: "root".into(), forget: b == 0 }.into(),

@@ -177,7 +177,7 @@ impl World {
             node: node.clone(),
             epoch: self.epoch(node),
             statuses: vec![StatusReport { uid: workload.uid.clone(), status }],
-            removed: Vec::new(),
+            ..Default::default()
         }
     }
 }
