@@ -172,8 +172,8 @@ wire_oneof! {
 }
 
 impl Command {
-    /// What agents report and how their sessions come and go is not audited: nobody asked for it, nodes have their own
-    /// events, and a flapping fleet would push out what people did.
+    /// What agents report, how their sessions come and go and how moves go on is not audited: nobody asked for it, nodes
+    /// and moves have their own records, and a flapping fleet would push out what people did.
     pub(crate) fn is_audited(&self) -> bool {
         !matches!(
             self,
@@ -182,6 +182,8 @@ impl Command {
                 | Command::OpenSession(_)
                 | Command::CloseSession(_)
                 | Command::TransitionNode(_)
+                | Command::AdvanceMove(_)
+                | Command::AdvanceDrain(_)
         )
     }
 

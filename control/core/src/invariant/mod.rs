@@ -54,7 +54,7 @@ invariants! {
     GenerationRises "A workload's highest generation never falls, and a new grant has a higher one.";
     EpochRises "A node's highest epoch never falls.";
     DeletionStands "A workload that is being deleted stays so until it is gone.";
-    CordonHolds "No workload is newly given to a node that was cordoned all the while.";
+    CordonHolds "No workload is newly given to a node that was cordoned all the while, but by a move that began before.";
     TokenUseStands "Who spent a join token never changes.";
     RunningMoveOnce "At most one move of a workload runs.";
     RunningDrainOnce "At most one drain of a node runs.";
@@ -117,7 +117,10 @@ pub fn check_step(before: &State, after: &State) -> Vec<Violation> {
     for old in before.workloads() {
         let Some(new) = after.workload(&old.uid) else { continue };
         let regranted = new.placement.is_some() && new.placement != old.placement;
-        let rises = if regranted { old.last_generation < new.last_generation } else { true };
+        // A switch is to the grant that the target took when its move began.
+        let switched = before.running_move(&old.uid).map(|mv| mv.target_generation)
+            == new.placement.as_ref().map(|placement| placement.generation);
+        let rises = !regranted || switched || old.last_generation < new.last_generation;
         let rises = rises && old.last_generation <= new.last_generation;
         found.expect(rises, InvariantId::GenerationRises, || format!("workload {}", old.name));
         found.expect(new.deleting || !old.deleting, InvariantId::DeletionStands, || format!("workload {}", old.name));
@@ -129,7 +132,8 @@ pub fn check_step(before: &State, after: &State) -> Vec<Violation> {
         // The same revision: nothing happened to the node in between, an uncordon neither.
         let closed = |state: &State| state.node(node).filter(|n| !n.schedulable).map(|n| n.revision);
         let cordoned = closed(before).is_some() && closed(before) == closed(after);
-        found.expect(was_there || !cordoned, InvariantId::CordonHolds, || format!("workload {}", new.name));
+        let promised = before.running_move(&new.uid).is_some_and(|mv| mv.target == *node);
+        found.expect(was_there || promised || !cordoned, InvariantId::CordonHolds, || format!("workload {}", new.name));
     }
     for old in before.nodes() {
         let Some(new) = after.node(&old.id) else { continue };

@@ -7,7 +7,7 @@ use crate::entry::Context;
 use crate::event::Event;
 use crate::id::{DrainId, MoveId, NodeId, WorkloadUid};
 use crate::limits;
-use crate::model::{Drain, DrainStatus, Move, MovePhase, MoveSettings, MoveStatus, MoveStep, Placement, StepOutcome};
+use crate::model::{DrainStatus, Move, MovePhase, MoveSettings, MoveStatus, MoveStep, Placement, StepOutcome};
 use crate::moves::{self, Next};
 
 /// What a new move begins with.
@@ -239,18 +239,15 @@ impl State {
 
     /// Ends a drain that runs; the node stays cordoned, the running move ends by itself.
     pub(crate) fn end_drain(&mut self, cx: &Context, id: &DrainId, status: DrainStatus, error: String) -> Vec<Event> {
-        let mut events = Vec::new();
-        self.edit_drain(cx, id, |drain: &mut Drain| {
-            if drain.is_running() {
-                drain.status = status;
-                drain.error = error;
-                drain.finished_at_ms = Some(cx.at_ms);
-                drain.step_count = drain.step_count.saturating_add(1);
-                let (id, node, name) = (drain.id.clone(), drain.node.clone(), drain.node_name.clone());
-                events.push(Event::DrainFinished { id, node, name, status });
-            }
+        let Some(drain) = self.drain(id).filter(|drain| drain.is_running()) else { return Vec::new() };
+        let (node, name) = (drain.node.clone(), drain.node_name.clone());
+        self.edit_drain(cx, id, |drain| {
+            drain.status = status;
+            drain.error = error;
+            drain.finished_at_ms = Some(cx.at_ms);
+            drain.step_count = drain.step_count.saturating_add(1);
         });
-        events
+        vec![Event::DrainFinished { id: id.clone(), node, name, status }]
     }
 
     /// Takes a placement back although its node has not proven the stop, on an operator's word. Data are begun anew; what

@@ -5,9 +5,12 @@
 mod world;
 
 mod codec;
+mod drains;
 mod entries;
 mod golden;
 mod invariants;
+mod move_exploration;
+mod moves;
 mod names;
 mod nodes;
 mod placement;
