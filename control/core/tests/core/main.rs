@@ -16,6 +16,7 @@ mod nodes;
 mod placement;
 mod properties;
 mod reconcile;
+mod reconcile_moves;
 mod sessions;
 mod spec;
 mod tokens;

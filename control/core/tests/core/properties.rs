@@ -235,7 +235,7 @@ fn apply_workload(world: &World, kind: WorkloadKind, (a, b, c, d): (u8, u8, u8, 
 
 fn run(steps: &[Dice]) -> World {
     // Every other history begins before moves were known.
-    let mut world = if steps.len() % 2 == 0 { World::moving() } else { World::new() };
+    let mut world = if steps.len().is_multiple_of(2) { World::moving() } else { World::new() };
     for name in ["n0", "n1", "n2"] {
         let node = world.node(name);
         let mut open = world.open_command(&node);

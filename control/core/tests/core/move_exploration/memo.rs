@@ -21,10 +21,13 @@ pub struct Known {
 /// A question to a state that was asked before: its id and the question's bytes.
 type Asked = (u64, Vec<u8>);
 
+/// What a leader asked for in a state, with its timers new or run out.
+type Decisions = BTreeMap<(u64, bool), Rc<Vec<Command>>>;
+
 #[derive(Default)]
 pub struct Memo {
     after: RefCell<BTreeMap<Asked, (Known, bool)>>,
-    decisions: RefCell<BTreeMap<(u64, bool), Rc<Vec<Command>>>>,
+    decisions: RefCell<Decisions>,
 }
 
 impl Memo {

@@ -5,13 +5,17 @@
 //! In every state: no two live copies of what has state, and whoever runs it runs on every write that was acknowledged.
 //! Wherever nothing can happen any more: the move is over, exactly one node runs the workload, under its grant.
 
+mod action;
 mod agent;
+mod judge;
+mod look;
 mod memo;
 mod world;
 
+use action::Action;
 use agent::Mutant;
 use std::collections::{BTreeSet, VecDeque};
-use world::{Action, Model};
+use world::Model;
 
 /// More than any of the searches needs; a search that grows beyond has lost its bounds.
 const STATES_MAX: usize = 4_000_000;

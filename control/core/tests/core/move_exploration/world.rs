@@ -1,16 +1,17 @@
 //! The whole: the real state and the real reconciler, two agents, and an adversary with a few faults to spend.
 
+use super::action::Action;
 use super::agent::{Agent, Mutant, Order};
+use super::look::{decide, keys, status_key};
 use super::memo::{Known, Memo, hash_of};
 use crate::world;
 use cara_core::command::*;
 use cara_core::model::*;
-use cara_core::reconcile::{Heard, Heartbeat, Settings, Watched, reconcile};
 use cara_core::*;
 use std::rc::Rc;
 
 pub const UID: &str = "w1";
-const MOVE: &str = "m1";
+pub const MOVE: &str = "m1";
 /// Time stands still: what passes is decided by the adversary.
 const AT_MS: u64 = 1_000_000;
 /// Writes of each side, so that the search ends.
@@ -19,7 +20,7 @@ const TARGET_WRITES_MAX: u8 = 1;
 
 #[derive(Clone)]
 pub struct Model {
-    known: Known,
+    pub known: Known,
     memo: Rc<Memo>,
     pub agents: [Agent; 2],
     /// A report on its way, with the session that it was sent on.
@@ -29,77 +30,26 @@ pub struct Model {
     pub faults_left: u8,
     cancelled: bool,
     /// The writes that were acknowledged to the source's users.
-    written: u8,
+    pub written: u8,
     /// The writes to the target since the switch.
-    written_after: u8,
+    pub written_after: u8,
     /// On an operator's word: what ran there does not count until it was told, and acted.
-    excuse: [Excuse; 2],
+    pub excuse: [Excuse; 2],
     /// On an operator's word: nobody may expect the data.
-    data_lost: bool,
+    pub data_lost: bool,
     pub stateful: bool,
     pub mutant: Mutant,
 }
 
 /// Whether what runs on a node counts as a live copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Excuse {
+pub enum Excuse {
     /// It counts.
     None,
     /// The node was declared lost.
     Lost,
     /// It came back and took its desired set, in which nothing from before has a grant.
     Told,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// The leader compares and acts; each time a leader that remembers nothing.
-    Lead,
-    /// The same after so long that every timer has run out.
-    LeadLate,
-    Take(usize),
-    Act(usize),
-    Copy(usize),
-    Write(usize),
-    Report(usize),
-    Deliver(usize),
-    /// Whatever is broken about the machine is mended, and it connects.
-    Heal(usize),
-    ApplyHeld,
-    // Faults.
-    HoldCommand,
-    Delay(usize),
-    Crash(usize),
-    RestartProcess(usize),
-    Offline(usize),
-    BreakStart(usize),
-    BreakCopy(usize),
-    Cancel,
-    Lose(usize),
-}
-
-impl Action {
-    pub fn is_fault(self) -> bool {
-        use Action::*;
-        match self {
-            HoldCommand | Delay(_) | Crash(_) | RestartProcess(_) | Offline(_) | BreakStart(_) | BreakCopy(_)
-            | Cancel | Lose(_) => true,
-            Lead | LeadLate | Take(_) | Act(_) | Copy(_) | Write(_) | Report(_) | Deliver(_) | Heal(_) | ApplyHeld => {
-                false
-            }
-        }
-    }
-
-    pub fn all() -> Vec<Action> {
-        use Action::*;
-        let mut all = vec![Lead, LeadLate, ApplyHeld, HoldCommand, Cancel];
-        for node in 0..2 {
-            all.extend([Take(node), Act(node), Copy(node), Write(node), Report(node), Deliver(node), Heal(node)]);
-            all.extend([Delay(node), Crash(node), RestartProcess(node), Offline(node), BreakStart(node)]);
-            all.extend([BreakCopy(node), Lose(node)]);
-        }
-        all
-    }
 }
 
 impl Model {
@@ -291,11 +241,11 @@ impl Model {
         &self.known.state
     }
 
-    fn node(&self, node: usize) -> &Node {
+    pub fn node(&self, node: usize) -> &Node {
         self.state().nodes().nth(node).expect("two nodes, never deleted")
     }
 
-    fn mv(&self) -> &Move {
+    pub fn mv(&self) -> &Move {
         self.state().get_move(&MOVE.into()).expect("one move, never forgotten")
     }
 
@@ -431,57 +381,8 @@ impl Model {
         true
     }
 
-    fn workload(&self) -> &Workload {
+    pub fn workload(&self) -> &Workload {
         self.state().workload(&UID.into()).expect("one workload, never deleted")
-    }
-
-    /// What is wrong in this state, wherever the search is.
-    pub fn broken(&self) -> Option<String> {
-        let counts = |node: usize| self.agents[node].is_running() && self.excuse[node] == Excuse::None;
-        if self.stateful && counts(0) && counts(1) {
-            return Some("two live copies".into());
-        }
-        if !self.stateful || self.data_lost {
-            return None;
-        }
-        for node in (0..2).filter(|node| counts(*node)) {
-            let container = self.agents[node].container.as_ref()?;
-            let content = self.agents[node].volumes.get(&container.data_generation).map(|(content, _)| *content);
-            let content = content.unwrap_or_default();
-            let foreign = node == 0 && content.by_target > 0;
-            if content.by_source != self.written || content.damaged || foreign {
-                return Some(format!("node {node} runs on {content:?}, but {} writes were acknowledged", self.written));
-            }
-        }
-        None
-    }
-
-    /// What is wrong when nothing can happen any more but faults.
-    pub fn broken_at_rest(&self) -> Option<String> {
-        let mv = self.mv();
-        if mv.is_running() {
-            return Some(format!("the move rests at {}", mv.phase));
-        }
-        let Some(placement) = &self.workload().placement else { return Some("it has no node".into()) };
-        for node in 0..2 {
-            let granted = placement.node == self.node(node).id;
-            let container = self.agents[node].container.as_ref();
-            if self.agents[node].is_running() != granted {
-                return Some(format!("node {node} {} it", if granted { "does not run" } else { "still runs" }));
-            }
-            if container.is_some_and(|container| !granted || container.generation != placement.generation) {
-                return Some(format!("node {node} has a container without a grant"));
-            }
-            if granted && self.workload().phase() != "Running" {
-                return Some(format!("it shows as {}", self.workload().phase()));
-            }
-            let at_target = granted && node == 1 && self.stateful && !self.data_lost;
-            let content = self.agents[1].volumes.get(&self.workload().data_generation);
-            if at_target && content.is_none_or(|(content, _)| content.by_target != self.written_after) {
-                return Some(format!("writes to the target are lost: {content:?}"));
-            }
-        }
-        None
     }
 
     /// What tells one state of the search from another: no times, no revisions, no texts. Not the faults that are left
@@ -500,61 +401,4 @@ impl Model {
         let spent = (self.cancelled, self.written, self.written_after, self.excuse, self.data_lost);
         hash_of(&(self.known.key, &self.agents, delayed, held, spent))
     }
-
-    /// For people: where a state stands.
-    pub fn describe(&self) -> String {
-        let mv = self.mv();
-        let agent = |agent: &Agent| format!("{:?} {:?} {:?}", agent.ledger, agent.container, agent.volumes);
-        format!(
-            "{} {} | {:?} | a: {} | b: {}",
-            mv.phase,
-            mv.status,
-            self.workload().placement.as_ref().map(|p| (p.node.as_str().to_owned(), p.generation.0)),
-            agent(&self.agents[0]),
-            agent(&self.agents[1])
-        )
-    }
-}
-
-/// What a leader would ask for, were its timers this old.
-fn decide(state: &State, age_ms: u64) -> Vec<Command> {
-    let mut heard = Heard { leader_since_ms: age_ms, ..Heard::default() };
-    for node in state.nodes() {
-        let Some(session) = &node.session else { continue };
-        // Silence is the adversary's: a node that is online is heard, one that is offline is not.
-        if node.connection == Connection::Online {
-            heard.nodes.insert(node.id.clone(), Heartbeat { epoch: session.epoch, at_ms: age_ms });
-        }
-    }
-    for mv in state.running_moves() {
-        let watched = Watched { phase: mv.phase, phase_since_ms: 0, step: mv.step_count, step_since_ms: 0 };
-        heard.moves.insert(mv.id.clone(), watched);
-    }
-    // Steps that are only written down change nothing that the search looks at.
-    let waits = |command: &Command| match command {
-        Command::AdvanceMove(advance) => advance.outcome == StepOutcome::Waiting,
-        _ => false,
-    };
-    let decision = reconcile(state, &heard, &Settings::default(), age_ms);
-    decision.commands.into_iter().filter(|command| !waits(command)).collect()
-}
-
-/// The two keys of a state: with and without what only rises.
-fn keys(state: &State) -> (u64, u64) {
-    let mv = state.get_move(&MOVE.into()).expect("one move, never forgotten");
-    let workload = state.workload(&UID.into()).expect("one workload, never deleted");
-    let placement = workload.placement.as_ref().map(|p| (p.node.as_str(), p.generation));
-    let nodes: Vec<_> = state.nodes().map(|node| (node.connection, node.lost, node.session.is_some())).collect();
-    let of_move = (mv.phase, mv.status, mv.attempt, mv.round, mv.ordered_to_run, mv.target_removed, mv.source_removed);
-    let statuses = [&mv.target_status, &workload.status].map(|status| status.as_ref().map(status_key));
-    let of_workload = (placement, workload.last_generation, workload.data_generation, workload.fresh_data);
-    let key = hash_of(&(of_move, statuses, of_workload, nodes));
-    let epochs: Vec<_> = state.nodes().map(|node| node.last_epoch).collect();
-    (hash_of(&(key, mv.step_count, epochs)), key)
-}
-
-fn status_key(status: &WorkloadStatus) -> u64 {
-    let digests = |t: &VolumeTransfer| hash_of(&(t.round_done, &t.source_digest, &t.target_digest));
-    let transfers: Vec<u64> = status.transfers.iter().map(digests).collect();
-    hash_of(&(status.observed_generation, status.phase, status.ready, status.containers.len(), transfers))
 }
