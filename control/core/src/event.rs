@@ -1,7 +1,7 @@
 //! What happened: past-tense facts that apply reports. Each names its object, so that a watch can filter.
 
-use crate::id::{Epoch, Generation, NodeId, ServerId, TokenId, WorkloadUid};
-use crate::model::{Connection, WorkloadKind};
+use crate::id::{DrainId, Epoch, Generation, MoveId, NodeId, ServerId, TokenId, WorkloadUid};
+use crate::model::{Connection, DrainStatus, MovePhase, MoveStatus, WorkloadKind};
 
 /// A fact. The revision that it belongs to is the entry's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +71,22 @@ pub enum Event {
     WorkloadDeletionStarted { uid: WorkloadUid, kind: WorkloadKind, name: String },
     /// It is gone.
     WorkloadDeleted { uid: WorkloadUid, kind: WorkloadKind, name: String },
+    /// An operator gave a node up, with all that it had.
+    NodeLost { node: NodeId, name: String },
+    /// A move began; both its ends have something new to do.
+    MoveStarted { id: MoveId, uid: WorkloadUid, name: String },
+    /// A move has another phase, round or attempt; both its ends may have something new to do.
+    MoveAdvanced { id: MoveId, uid: WorkloadUid, name: String, phase: MovePhase },
+    /// A move waits, or its target reported something.
+    MoveUpdated { id: MoveId, uid: WorkloadUid, name: String },
+    /// A move is over; its ends are named because they may have something new to do.
+    MoveFinished { id: MoveId, uid: WorkloadUid, name: String, status: MoveStatus, source: NodeId, target: NodeId },
+    /// A drain began.
+    DrainStarted { id: DrainId, node: NodeId, name: String },
+    /// A drain went on: a move began, or something turned out to be blocked.
+    DrainAdvanced { id: DrainId, node: NodeId, name: String },
+    /// A drain is over.
+    DrainFinished { id: DrainId, node: NodeId, name: String, status: DrainStatus },
 }
 
 /// What kind of object an event is about.
@@ -88,6 +104,10 @@ pub enum ObjectKind {
     ApiToken,
     /// A workload of any kind.
     Workload,
+    /// A move.
+    Move,
+    /// A drain.
+    Drain,
 }
 
 impl ObjectKind {
@@ -100,6 +120,8 @@ impl ObjectKind {
             ObjectKind::JoinToken => "join-token",
             ObjectKind::ApiToken => "api-token",
             ObjectKind::Workload => "workload",
+            ObjectKind::Move => "move",
+            ObjectKind::Drain => "drain",
         }
     }
 }
@@ -153,6 +175,7 @@ impl Event {
             | Event::NodeSessionClosed { node, name, .. }
             | Event::NodeCertificateRenewed { node, name }
             | Event::NodeCertificateRevoked { node, name }
+            | Event::NodeLost { node, name }
             | Event::NodeDeleted { node, name } => (ObjectKind::Node, node.to_string(), name.clone()),
             Event::WorkloadCreated { uid, name, .. }
             | Event::WorkloadUpdated { uid, name, .. }
@@ -162,6 +185,13 @@ impl Event {
             | Event::WorkloadStatusChanged { uid, name, .. }
             | Event::WorkloadDeletionStarted { uid, name, .. }
             | Event::WorkloadDeleted { uid, name, .. } => (ObjectKind::Workload, uid.to_string(), name.clone()),
+            Event::MoveStarted { id, name, .. }
+            | Event::MoveAdvanced { id, name, .. }
+            | Event::MoveUpdated { id, name, .. }
+            | Event::MoveFinished { id, name, .. } => (ObjectKind::Move, id.to_string(), name.clone()),
+            Event::DrainStarted { id, name, .. }
+            | Event::DrainAdvanced { id, name, .. }
+            | Event::DrainFinished { id, name, .. } => (ObjectKind::Drain, id.to_string(), name.clone()),
         };
         ObjectRef { kind, id, name }
     }
@@ -201,6 +231,14 @@ impl Event {
             Event::WorkloadStatusChanged { .. } => "WorkloadStatusChanged",
             Event::WorkloadDeletionStarted { .. } => "WorkloadDeletionStarted",
             Event::WorkloadDeleted { .. } => "WorkloadDeleted",
+            Event::NodeLost { .. } => "NodeLost",
+            Event::MoveStarted { .. } => "MoveStarted",
+            Event::MoveAdvanced { .. } => "MoveAdvanced",
+            Event::MoveUpdated { .. } => "MoveUpdated",
+            Event::MoveFinished { .. } => "MoveFinished",
+            Event::DrainStarted { .. } => "DrainStarted",
+            Event::DrainAdvanced { .. } => "DrainAdvanced",
+            Event::DrainFinished { .. } => "DrainFinished",
         }
     }
 
@@ -213,7 +251,9 @@ impl Event {
             | Event::ApiTokenCreated { .. }
             | Event::NodeDeclared { .. }
             | Event::NodeAdded { .. }
-            | Event::WorkloadCreated { .. } => Verb::Added,
+            | Event::WorkloadCreated { .. }
+            | Event::MoveStarted { .. }
+            | Event::DrainStarted { .. } => Verb::Added,
             Event::ServerRemoved { .. }
             | Event::JoinTokenRevoked { .. }
             | Event::ApiTokenForgotten { .. }
@@ -238,7 +278,13 @@ impl Event {
             | Event::WorkloadUnplaceable { .. }
             | Event::WorkloadUnplaced { .. }
             | Event::WorkloadStatusChanged { .. }
-            | Event::WorkloadDeletionStarted { .. } => Verb::Modified,
+            | Event::WorkloadDeletionStarted { .. }
+            | Event::NodeLost { .. }
+            | Event::MoveAdvanced { .. }
+            | Event::MoveUpdated { .. }
+            | Event::MoveFinished { .. }
+            | Event::DrainAdvanced { .. }
+            | Event::DrainFinished { .. } => Verb::Modified,
         }
     }
 }

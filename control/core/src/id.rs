@@ -69,6 +69,14 @@ string_id!(
     /// A join token or an API token; not secret.
     TokenId
 );
+string_id!(
+    /// A move of one workload from node to node; a ULID that comes with the command, or its drain's id and a number.
+    MoveId
+);
+string_id!(
+    /// A drain of one node; a ULID that comes with the command.
+    DrainId
+);
 number_id!(
     /// A server, a member of the raft group.
     ServerId

@@ -17,8 +17,12 @@ pub mod name;
 pub mod rejected;
 
 pub mod command;
+mod drains;
 mod entry;
 mod event;
+mod feature;
+mod moves;
+pub mod quantity;
 pub mod reply;
 mod schedule;
 pub mod spec_rules;
@@ -31,15 +35,16 @@ pub mod invariant;
 pub mod reconcile;
 
 pub use command::Command;
-pub use desired::{Assignment, desired_set};
+pub use desired::{Assignment, Mode, Transfer, desired_set};
 pub use entry::{Applied, Context, Entry};
 pub use event::{Event, ObjectKind, ObjectRef, Verb};
-pub use id::{Epoch, Generation, NodeId, Revision, ServerId, TokenId, WorkloadUid};
+pub use feature::Feature;
+pub use id::{DrainId, Epoch, Generation, MoveId, NodeId, Revision, ServerId, TokenId, WorkloadUid};
 pub use rejected::{Problem, RejectKind, Rejected};
 pub use reply::{Answer, Reply};
-pub use schedule::{NoNode, Unfit, choose, unfit};
+pub use schedule::{NoNode, Purpose, Unfit, choose, unfit};
 pub use state::{Key, State};
 
 /// The highest feature level that this version supports. Not asked by apply, which goes by the replicated level: the
 /// leader raises that once all servers support it.
-pub const FEATURE_LEVEL: u32 = 1;
+pub const FEATURE_LEVEL: u32 = 2;

@@ -63,5 +63,35 @@ pub const CONTAINERS_PER_STATUS_MAX: usize = 64;
 pub const CHECKPOINT_NODES_MAX: usize = 1_000;
 /// Rejected nodes kept on an unplaced workload: enough to see the pattern; the count tells the rest.
 pub const REJECTIONS_KEPT: usize = 16;
+/// Databases that one workload may use.
+pub const DEPENDENCIES_MAX: usize = 32;
+/// Thousandths of a core that one container may ask for: a thousand cores, more than machines have.
+pub const CPU_MILLIS_MAX: u64 = 1_000_000;
+/// Bytes of memory or disk that one container may ask for: a pebibyte, more than machines have.
+pub const RESOURCE_BYTES_MAX: u64 = 1 << 50;
+/// Moves that run at a time: each copies data, and more of them only slow each other down.
+pub const MOVES_RUNNING_MAX: usize = 256;
+/// Moves kept, running ones included: a fleet's drain can still be read back.
+pub const MOVES_KEPT: usize = 2_000;
+/// Steps kept of a move: a move without trouble has ten.
+pub const MOVE_STEPS_MAX: usize = 64;
+/// Rounds of copying while the source runs: what five did not bring near will not be brought near by a sixth.
+pub const ROUNDS_MAX: u32 = 5;
+/// A round that had to send less than this is the last before the stop: it is copied in a moment.
+pub const LAST_ROUND_BYTES: u64 = 8 << 20;
+/// Attempts at a phase that a caller may ask for: an hour of failing at the usual interval is enough.
+pub const MOVE_ATTEMPTS_MAX: u32 = 1_000;
+/// Timeouts and intervals of a move: a day. Who waits longer has forgotten it.
+pub const MOVE_PATIENCE_MS_MAX: u64 = 24 * 60 * 60 * 1_000;
+/// Drains kept, running ones included.
+pub const DRAINS_KEPT: usize = 500;
+/// Moves of one drain: ten times what a machine runs.
+pub const DRAIN_MOVES_MAX: usize = 10_000;
+/// Bytes of a drain's id: its moves' ids are made from it and must still be ids.
+pub const DRAIN_ID_BYTES_MAX: usize = 48;
+/// Blocked workloads of a drain that are explained node by node: beyond, the reasons repeat.
+pub const BLOCKED_EXPLAINED_MAX: usize = 256;
+/// Volumes in quarantine that a node reports; the rest shows once some are removed.
+pub const QUARANTINE_MAX: usize = 256;
 /// Quantities of a node's capacity (cpu, memory, disk, and some more).
 pub const QUANTITIES_MAX: usize = 32;

@@ -228,4 +228,70 @@ rejections! {
     /// The update would take a host port of a neighbour.
     67 HostPortTaken { port, by } Conflict "host-port-taken"
         "host port {port} on this node is taken by workload {by}", "choose another host port";
+
+    /// The command, or a field of it, needs a newer level.
+    70 FeatureNeeded { what, needed, current } Conflict "feature-needed"
+        "{what} need feature level {needed}, the cluster is at {current}",
+        "upgrade every server; the leader then raises the level by itself";
+
+    /// No such move.
+    80 UnknownMove { id } NotFound "unknown-move"
+        "there is no move {id}", "list the moves to see their ids";
+    /// The id of a new move exists.
+    81 MoveExists { id } Conflict "move-exists"
+        "the move id {id} exists already", "repeat the request";
+    /// A move holds the workload.
+    82 MoveRunning { workload, id } Conflict "move-running"
+        "workload {workload} is being moved by {id}", "wait until the move is over, or cancel it";
+    /// Source and target are one.
+    83 MoveSameNode { workload, node } Conflict "move-same-node"
+        "workload {workload} is on node {node} already", "name another node, or none to have one chosen";
+    /// No node can take it.
+    84 NoEligibleNode { workload, reasons } Conflict "no-eligible-node"
+        "no node can take workload {workload}: {reasons}", "make room on a node, or add one";
+    /// Data are on a machine that is not heard.
+    85 SourceOffline { workload, node } Conflict "source-offline"
+        "workload {workload} has state on node {node}, which is offline and can't prove that it stopped",
+        "bring the node back, or declare it lost";
+    /// The step that the command assumed has passed.
+    86 StaleMove { id, given, current } Conflict "stale-move"
+        "move {id} is at {current}, not {given}", "read it again";
+    /// The state does not show what the step needs.
+    87 MoveNotReady { id, phase, reason } Conflict "move-not-ready"
+        "move {id} can't leave {phase} this way: {reason}", "read it again";
+    /// The target has the workload already.
+    88 MoveCommitted { id, phase } Conflict "move-committed"
+        "move {id} is at {phase}: the target has the workload already", "wait until it is over, then move it back";
+    /// Nothing to do any more.
+    89 MoveOver { id, status } Conflict "move-over"
+        "move {id} is over: {status}", "start another move";
+    /// An end of a running move.
+    90 NodeInMove { node, id, workload } Conflict "node-in-move"
+        "node {node} is an end of the running move {id} of {workload}", "wait until the move is over, or cancel it";
+
+    /// No such drain.
+    91 UnknownDrain { id } NotFound "unknown-drain"
+        "there is no drain {id}", "list the drains to see their ids";
+    /// The id of a new drain exists.
+    92 DrainExists { id } Conflict "drain-exists"
+        "the drain id {id} exists already", "repeat the request";
+    /// One at a time.
+    93 DrainRunning { node, id } Conflict "drain-running"
+        "node {node} is being drained by {id}", "wait until the drain is over, or cancel it";
+    /// The step that the command assumed has passed.
+    94 StaleDrain { id, given, current } Conflict "stale-drain"
+        "drain {id} is at step {current}, not {given}", "read it again";
+    /// Nothing to do any more.
+    95 DrainOver { id, status } Conflict "drain-over"
+        "drain {id} is over: {status}", "start another drain";
+    /// Something must end first.
+    96 DrainWaits { id, reason } Conflict "drain-waits"
+        "drain {id} waits: {reason}", "read it again later";
+
+    /// It is heard: what runs there runs.
+    97 NodeOnline { node } Conflict "node-online"
+        "node {node} is online, so nothing on it is lost", "drain it, or stop its agent first";
+    /// Nothing of it runs that could be restarted.
+    98 WorkloadSuspended { name } Conflict "workload-suspended"
+        "workload {name} is suspended", "resume it";
 }

@@ -1,7 +1,7 @@
 //! The answer to a command that was accepted. Kept under the request id, so that a retry gets the same one.
 
-use crate::id::{Epoch, NodeId, Revision, ServerId, TokenId, WorkloadUid};
-use crate::model::{Certificate, Placement, Rejection};
+use crate::id::{DrainId, Epoch, MoveId, NodeId, Revision, ServerId, TokenId, WorkloadUid};
+use crate::model::{Certificate, DrainStatus, MovePhase, MoveStatus, Placement, Rejection};
 use crate::wire::wire_oneof;
 
 /// The answer to an accepted command.
@@ -36,6 +36,10 @@ wire_oneof! {
         5 => Token(TokenAnswer),
         /// To `PutServer`.
         6 => Server(ServerAnswer),
+        /// To the commands about one move.
+        7 => Move(MoveAnswer),
+        /// To the commands about one drain.
+        8 => Drain(DrainAnswer),
     }
 }
 
@@ -118,4 +122,56 @@ pub struct ServerAnswer {
     /// Its certificate, PEM included.
     #[prost(message, required, tag = "2")]
     pub certificate: Certificate,
+}
+
+/// The move that a command was about.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct MoveAnswer {
+    /// The move.
+    #[prost(message, required, tag = "1")]
+    pub id: MoveId,
+    /// What moves.
+    #[prost(message, required, tag = "2")]
+    pub workload: WorkloadUid,
+    /// Its name.
+    #[prost(string, tag = "3")]
+    pub name: String,
+    /// From where.
+    #[prost(message, required, tag = "4")]
+    pub source: NodeId,
+    /// To where.
+    #[prost(message, required, tag = "5")]
+    pub target: NodeId,
+    /// True when the scheduler chose the target.
+    #[prost(bool, tag = "6")]
+    pub auto_target: bool,
+    /// Where it stands.
+    #[prost(message, required, tag = "7")]
+    pub phase: MovePhase,
+    /// Whether it is over.
+    #[prost(message, required, tag = "8")]
+    pub status: MoveStatus,
+}
+
+/// The drain that a command was about.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct DrainAnswer {
+    /// The drain.
+    #[prost(message, required, tag = "1")]
+    pub id: DrainId,
+    /// The node.
+    #[prost(message, required, tag = "2")]
+    pub node: NodeId,
+    /// Its name.
+    #[prost(string, tag = "3")]
+    pub name: String,
+    /// Whether it is over.
+    #[prost(message, required, tag = "4")]
+    pub status: DrainStatus,
+    /// How many workloads it will move.
+    #[prost(uint32, tag = "5")]
+    pub planned: u32,
+    /// How many it can't.
+    #[prost(uint32, tag = "6")]
+    pub blocked: u32,
 }

@@ -1,10 +1,11 @@
 //! Which node takes a workload: the one with the fewest, ties by node id, among those that can. Pure; runs inside
-//! apply, so that it sees every placement before it.
+//! apply, so that it sees every placement before it. What is being moved to a node counts as being there.
 
 use crate::id::NodeId;
 use crate::limits;
-use crate::model::{Connection, Node, Protocol, Rejection, Workload, WorkloadKind};
+use crate::model::{Connection, Node, Protocol, Rejection, Resources, Workload, WorkloadKind};
 use crate::planted::planted;
+use crate::quantity;
 use crate::rejected::Rejected;
 use crate::state::State;
 use std::collections::BTreeSet;
@@ -42,14 +43,32 @@ pub enum Unfit<'a> {
     /// A neighbour has a host port that the workload needs.
     #[error("host port {0} is taken by {1}")]
     HostPort(u32, &'a str),
+    /// The workload is there already.
+    #[error("it is there already")]
+    Source,
+    /// It asks for more than is free: the resource, what is free, what is wanted.
+    #[error("{0}: {1} free, {2} wanted")]
+    Resources(&'static str, String, String),
+}
+
+/// What a node is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose<'a> {
+    /// A workload without a node.
+    Place,
+    /// A move away from this node: the user's node does not bind it.
+    Move {
+        /// Where the workload is.
+        source: &'a NodeId,
+    },
 }
 
 /// The node for a workload, or why there is none.
-pub fn choose(state: &State, workload: &Workload) -> Result<NodeId, NoNode> {
+pub fn choose(state: &State, workload: &Workload, purpose: Purpose<'_>) -> Result<NodeId, NoNode> {
     let mut best: Option<(usize, &NodeId)> = None;
     let mut none = NoNode { rejections: Vec::new(), count: 0 };
     for node in state.nodes() {
-        match unfit(state, node, workload) {
+        match unfit(state, node, workload, purpose) {
             Some(unfit) => {
                 none.count += 1;
                 if none.rejections.len() < limits::REJECTIONS_KEPT {
@@ -57,7 +76,7 @@ pub fn choose(state: &State, workload: &Workload) -> Result<NodeId, NoNode> {
                 }
             }
             None => {
-                let candidate = (state.placed_count(&node.id), &node.id);
+                let candidate = (state.placed_count(&node.id) + state.incoming(&node.id).count(), &node.id);
                 best = Some(best.map_or(candidate, |best| best.min(candidate)));
             }
         }
@@ -66,9 +85,13 @@ pub fn choose(state: &State, workload: &Workload) -> Result<NodeId, NoNode> {
 }
 
 /// Why this node can't take the workload now; `None` when it can.
-pub fn unfit<'a>(state: &'a State, node: &'a Node, workload: &'a Workload) -> Option<Unfit<'a>> {
-    if workload.explicit_node.as_ref().is_some_and(|explicit| *explicit != node.id) {
-        return Some(Unfit::NotAsked);
+pub fn unfit<'a>(state: &'a State, node: &'a Node, workload: &'a Workload, purpose: Purpose<'_>) -> Option<Unfit<'a>> {
+    match purpose {
+        Purpose::Place if workload.explicit_node.as_ref().is_some_and(|explicit| *explicit != node.id) => {
+            return Some(Unfit::NotAsked);
+        }
+        Purpose::Move { source } if *source == node.id => return Some(Unfit::Source),
+        Purpose::Place | Purpose::Move { .. } => {}
     }
     match node.connection {
         Connection::Pending => return Some(Unfit::Pending),
@@ -85,13 +108,89 @@ pub fn unfit<'a>(state: &'a State, node: &'a Node, workload: &'a Workload) -> Op
     if let Some((key, value)) = lacking {
         return Some(Unfit::Label(key, value));
     }
-    host_port_conflict(state, &node.id, workload).map(|(port, by)| Unfit::HostPort(port, by))
+    if let Some((port, by)) = host_port_conflict(state, &node.id, workload) {
+        return Some(Unfit::HostPort(port, by));
+    }
+    shortage(node, state.booked(&node.id), Booked::of(workload))
+}
+
+/// What of a node is spoken for. Wide enough for any sum of what specs may say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Booked {
+    /// Thousandths of a core.
+    pub cpu_millis: u128,
+    /// Bytes.
+    pub memory_bytes: u128,
+    /// Bytes.
+    pub disk_bytes: u128,
+}
+
+/// The name of an amount, its value, and how it is written.
+type Amount = (&'static str, u128, fn(u128) -> String);
+
+impl Booked {
+    pub fn of(workload: &Workload) -> Booked {
+        let Resources { cpu_millis, memory_bytes, disk_bytes } = workload.spec.requests();
+        Booked { cpu_millis: cpu_millis.into(), memory_bytes: memory_bytes.into(), disk_bytes: disk_bytes.into() }
+    }
+
+    pub fn add(&mut self, other: Booked) {
+        self.cpu_millis += other.cpu_millis;
+        self.memory_bytes += other.memory_bytes;
+        self.disk_bytes += other.disk_bytes;
+    }
+
+    /// Takes back what was added.
+    pub fn take(&mut self, other: Booked) {
+        self.cpu_millis -= other.cpu_millis;
+        self.memory_bytes -= other.memory_bytes;
+        self.disk_bytes -= other.disk_bytes;
+    }
+
+    /// Each amount with its name among the facts of a node, and how it is written.
+    pub fn amounts(self) -> [Amount; 3] {
+        [
+            ("cpu", self.cpu_millis, quantity::cpu),
+            ("memory", self.memory_bytes, quantity::bytes),
+            ("disk", self.disk_bytes, quantity::bytes),
+        ]
+    }
+}
+
+/// The first amount that is wanted and not free on the node. What the node does not tell is not judged.
+fn shortage<'a>(node: &Node, booked: Booked, wanted: Booked) -> Option<Unfit<'a>> {
+    for ((name, wanted, written), (_, booked, _)) in wanted.amounts().into_iter().zip(booked.amounts()) {
+        let Some(allocatable) = node.facts.allocatable.get(name).filter(|_| wanted > 0) else { continue };
+        let free = u128::from(*allocatable).saturating_sub(booked);
+        if wanted > free {
+            return Some(Unfit::Resources(name, written(free), written(wanted)));
+        }
+    }
+    None
+}
+
+/// Why the node that has the workload can't keep it under another spec: an amount that rises above what is free.
+pub(crate) fn shortage_after<'a>(state: &State, node: &Node, old: &Workload, new: &Workload) -> Option<Unfit<'a>> {
+    let (mut booked, mut rises) = (state.booked(&node.id), Booked::of(new));
+    let before = Booked::of(old);
+    booked.take(before);
+    // An amount that does not rise is no reason, even where the node has shrunk below what is booked.
+    for (rises, before) in [
+        (&mut rises.cpu_millis, before.cpu_millis),
+        (&mut rises.memory_bytes, before.memory_bytes),
+        (&mut rises.disk_bytes, before.disk_bytes),
+    ] {
+        if *rises <= before {
+            *rises = 0;
+        }
+    }
+    shortage(node, booked, rises)
 }
 
 /// Refuses unless the node that the user named exists and can take the workload now.
 pub(crate) fn check_explicit(state: &State, node: &NodeId, workload: &Workload) -> Result<(), Rejected> {
     let node = state.node(node).ok_or_else(|| Rejected::UnknownNode { node: node.to_string() })?;
-    match unfit(state, node, workload) {
+    match unfit(state, node, workload, Purpose::Place) {
         Some(unfit) => Err(Rejected::NodeNotEligible { node: node.name.clone(), reason: unfit.to_string() }),
         None => Ok(()),
     }
@@ -103,7 +202,8 @@ pub(crate) fn host_port_conflict<'a>(state: &'a State, node: &NodeId, workload: 
     if wanted.is_empty() {
         return None;
     }
-    for other in state.placed_on(node).filter(|other| other.uid != workload.uid) {
+    let coming = state.incoming(node).filter_map(|mv| state.workload(&mv.workload));
+    for other in state.placed_on(node).chain(coming).filter(|other| other.uid != workload.uid) {
         if let Some((port, _)) = host_ports(other).intersection(&wanted).next() {
             return Some((*port, &other.name));
         }

@@ -19,6 +19,8 @@ pub fn check(kind: WorkloadKind, spec: &WorkloadSpec) -> Result<(), Problem> {
         return Err(Problem::new("spec.services", format!("kind {kind} has exactly one service; use kind Project")));
     }
     name::check_labels("spec.selector", &spec.selector)?;
+    check_dependencies(kind, &spec.dependencies)?;
+    check_database(kind, spec)?;
     let mut volumes = BTreeSet::new();
     for (at, volume) in spec.volumes.iter().enumerate() {
         let field = format!("spec.volumes[{at}].name");
@@ -39,6 +41,47 @@ pub fn check(kind: WorkloadKind, spec: &WorkloadSpec) -> Result<(), Problem> {
         let field = format!("spec.ingress[{at}]");
         unique(&format!("{field}.name"), &rule.name, &mut ingress)?;
         check_ingress(&field, rule, &services)?;
+    }
+    Ok(())
+}
+
+fn check_dependencies(kind: WorkloadKind, names: &[String]) -> Result<(), Problem> {
+    count("spec.dependencies", names.len(), limits::DEPENDENCIES_MAX)?;
+    if kind == WorkloadKind::Database && !names.is_empty() {
+        return Err(Problem::new("spec.dependencies", "a database can't depend on another"));
+    }
+    let mut seen = BTreeSet::new();
+    for (at, name) in names.iter().enumerate() {
+        let field = format!("spec.dependencies[{at}]");
+        name::check_workload(&field, name)?;
+        unique(&field, name, &mut seen)?;
+    }
+    Ok(())
+}
+
+fn check_database(kind: WorkloadKind, spec: &WorkloadSpec) -> Result<(), Problem> {
+    let Some(database) = &spec.database else { return Ok(()) };
+    if kind != WorkloadKind::Database {
+        return Err(Problem::new("spec.engine", format!("kind {kind} has no engine; use kind Database")));
+    }
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    if !(1..=63).contains(&database.version.len()) || !database.version.bytes().all(allowed) {
+        let rule = format!("{:?} must be 1 to 63 of A-Z, a-z, 0-9, '.', '_' and '-'", database.version);
+        return Err(Problem::new("spec.version", rule));
+    }
+    Ok(())
+}
+
+fn check_resources(field: &str, service: &ServiceSpec) -> Result<(), Problem> {
+    let Some(asked) = &service.resources else { return Ok(()) };
+    for (name, amount, max) in [
+        ("cpu", asked.cpu_millis, limits::CPU_MILLIS_MAX),
+        ("memory", asked.memory_bytes, limits::RESOURCE_BYTES_MAX),
+        ("disk", asked.disk_bytes, limits::RESOURCE_BYTES_MAX),
+    ] {
+        if amount > max {
+            return Err(Problem::new(format!("{field}.resources.{name}"), format!("is {amount}, at most {max}")));
+        }
     }
     Ok(())
 }
@@ -74,6 +117,7 @@ fn check_service(field: &str, service: &ServiceSpec, volumes: &BTreeSet<&str>) -
         check_path(&field, &mount.mount_path)?;
         unique(&field, mount.mount_path.trim_end_matches('/'), &mut paths)?;
     }
+    check_resources(field, service)?;
     check_health(field, service)
 }
 

@@ -4,9 +4,11 @@
 
 use crate::command::Command;
 use crate::event::Event;
-use crate::id::{NodeId, ServerId, TokenId, WorkloadUid};
+use crate::id::{DrainId, MoveId, NodeId, ServerId, TokenId, WorkloadUid};
 use crate::model::WorkloadKind;
-use crate::reply::{Answer, Certified, NodeAnswer, ServerAnswer, SessionOpened, TokenAnswer, WorkloadAnswer};
+use crate::reply::{
+    Answer, Certified, DrainAnswer, MoveAnswer, NodeAnswer, ServerAnswer, SessionOpened, TokenAnswer, WorkloadAnswer,
+};
 use crate::state::State;
 
 pub(crate) enum Subject {
@@ -29,6 +31,8 @@ pub(crate) enum Subject {
         uid: WorkloadUid,
         name: String,
     },
+    Move(MoveId),
+    Drain(DrainId),
 }
 
 impl Subject {
@@ -69,6 +73,16 @@ impl Subject {
             Command::DeleteWorkload(c) => workload(&c.uid),
             Command::PlaceWorkload(c) => workload(&c.uid),
             Command::RevokePlacement(c) => workload(&c.uid),
+            Command::RestartWorkload(c) => workload(&c.uid),
+            Command::SuspendWorkload(c) => workload(&c.uid),
+            Command::ResumeWorkload(c) => workload(&c.uid),
+            Command::StartMove(c) => Subject::Move(c.id.clone()),
+            Command::AdvanceMove(c) => Subject::Move(c.id.clone()),
+            Command::CancelMove(c) => Subject::Move(c.id.clone()),
+            Command::StartDrain(c) => Subject::Drain(c.id.clone()),
+            Command::AdvanceDrain(c) => Subject::Drain(c.id.clone()),
+            Command::CancelDrain(c) => Subject::Drain(c.id.clone()),
+            Command::LoseNode(c) => Subject::Node(c.node.clone()),
         }
     }
 
@@ -105,6 +119,30 @@ impl Subject {
                 workload_answer(state, uid, name, events)
             }
             Subject::Workload { uid, name } => workload_answer(state, uid, name, events),
+            Subject::Move(id) => state.get_move(&id).map_or(Answer::Done, |mv| {
+                MoveAnswer {
+                    id,
+                    workload: mv.workload.clone(),
+                    name: mv.name.clone(),
+                    source: mv.source.clone(),
+                    target: mv.target.clone(),
+                    auto_target: mv.auto_target,
+                    phase: mv.phase,
+                    status: mv.status,
+                }
+                .into()
+            }),
+            Subject::Drain(id) => state.drain(&id).map_or(Answer::Done, |drain| {
+                DrainAnswer {
+                    id,
+                    node: drain.node.clone(),
+                    name: drain.node_name.clone(),
+                    status: drain.status,
+                    planned: u32::try_from(drain.plan.len()).unwrap_or(u32::MAX),
+                    blocked: u32::try_from(drain.blocked.len()).unwrap_or(u32::MAX),
+                }
+                .into()
+            }),
         }
     }
 }

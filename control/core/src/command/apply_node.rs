@@ -81,7 +81,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: ApplyNode) -> Result<V
     if let Some(unschedulable) = cmd.unschedulable
         && schedulable == unschedulable
     {
-        events.push(super::cordon::set(state, cx, &id, "manifest applied".into(), !unschedulable));
+        events.extend(super::cordon::set(state, cx, &id, "manifest applied".into(), !unschedulable));
     }
     Ok(events)
 }

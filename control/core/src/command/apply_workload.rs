@@ -3,6 +3,7 @@
 
 use crate::entry::Context;
 use crate::event::Event;
+use crate::feature::Feature;
 use crate::id::{NodeId, Revision, WorkloadUid};
 use crate::limits;
 use crate::model::{Workload, WorkloadKind, WorkloadSpec};
@@ -47,6 +48,9 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: ApplyWorkload) -> Resu
     name::check_labels("metadata.labels", &cmd.labels)?;
     name::check_annotations("metadata.annotations", &cmd.annotations)?;
     spec_rules::check(cmd.kind, &cmd.spec)?;
+    if cmd.spec.needs_moves() {
+        state.check_supports(Feature::Moves)?;
+    }
     let known = state.workload_by_name(cmd.kind, &cmd.name);
     let revision = known.map_or(Revision(0), |w| w.revision);
     super::check_revision(|| format!("workload {}", cmd.name), cmd.expect_revision, revision)?;
@@ -96,6 +100,9 @@ fn update(state: &mut State, cx: &Context, uid: WorkloadUid, cmd: ApplyWorkload)
     if !new_spec && !new_node && known.labels == cmd.labels && known.annotations == cmd.annotations {
         return Ok(Vec::new());
     }
+    if new_spec || new_node {
+        super::check_not_moving(state, known)?; // Labels and annotations change nothing that a move rests on.
+    }
     let mut next = Workload { spec: cmd.spec.clone(), ..known.clone() };
     if cmd.node.is_some() {
         next.explicit_node = cmd.node;
@@ -109,6 +116,11 @@ fn update(state: &mut State, cx: &Context, uid: WorkloadUid, cmd: ApplyWorkload)
         (Some(placed), _) if new_spec => {
             if let Some((port, by)) = schedule::host_port_conflict(state, &placed.node, &next) {
                 return Err(Rejected::HostPortTaken { port: port.to_string(), by: by.to_owned() });
+            }
+            if let Some(node) = state.node(&placed.node)
+                && let Some(unfit) = schedule::shortage_after(state, node, known, &next)
+            {
+                return Err(Rejected::NodeNotEligible { node: node.name.clone(), reason: unfit.to_string() });
             }
         }
         _ => {}

@@ -3,7 +3,7 @@
 use crate::entry::Context;
 use crate::id::{Epoch, Generation, NodeId, Revision, TokenId, is_well_formed};
 use crate::limits;
-use crate::model::{Certificate, Facts, Node, Server, TokenPurpose, Workload};
+use crate::model::{Certificate, Facts, MoveSettings, Node, Server, TokenPurpose, Workload};
 use crate::planted::planted;
 use crate::rejected::{Problem, Rejected};
 use crate::state::State;
@@ -116,6 +116,36 @@ pub(crate) fn check_generation(workload: &Workload, expected: Generation) -> Res
         given: expected.to_string(),
         current: workload.last_generation.to_string(),
     })
+}
+
+/// Refuses while a move holds the workload.
+pub(crate) fn check_not_moving(state: &State, workload: &Workload) -> Result<(), Rejected> {
+    match state.running_move(&workload.uid) {
+        Some(mv) => Err(Rejected::MoveRunning { workload: workload.name.clone(), id: mv.id.to_string() }),
+        None => Ok(()),
+    }
+}
+
+/// How patient a move is to be: what was left at 0 is as usual.
+pub(crate) fn move_settings(asked: &MoveSettings) -> Result<MoveSettings, Problem> {
+    let usual = MoveSettings::usual();
+    let or = |asked: u64, usual: u64| if asked == 0 { usual } else { asked };
+    let settings = MoveSettings {
+        verify_timeout_ms: or(asked.verify_timeout_ms, usual.verify_timeout_ms),
+        attempts_max: if asked.attempts_max == 0 { usual.attempts_max } else { asked.attempts_max },
+        interval_ms: or(asked.interval_ms, usual.interval_ms),
+    };
+    for (field, ms) in [("verify_timeout_ms", settings.verify_timeout_ms), ("interval_ms", settings.interval_ms)] {
+        if ms > limits::MOVE_PATIENCE_MS_MAX {
+            let rule = format!("is {ms}, at most {}", limits::MOVE_PATIENCE_MS_MAX);
+            return Err(Problem::new(format!("settings.{field}"), rule));
+        }
+    }
+    if settings.attempts_max > limits::MOVE_ATTEMPTS_MAX {
+        let rule = format!("is {}, at most {}", settings.attempts_max, limits::MOVE_ATTEMPTS_MAX);
+        return Err(Problem::new("settings.attempts_max", rule));
+    }
+    Ok(settings)
 }
 
 /// The join token with this hash, if it may be spent now, for this, by a machine of this name.

@@ -1,4 +1,4 @@
-//! Removes a node that nothing is placed on: its identity, history and session.
+//! Removes a node that nothing is placed on and nothing moves to or from: its identity, history and session.
 
 use crate::event::Event;
 use crate::id::NodeId;
@@ -22,6 +22,12 @@ pub(crate) fn apply(state: &mut State, cmd: DeleteNode) -> Result<Vec<Event>, Re
             workloads: state.placed_count(&cmd.node).to_string(),
             first: first.name.clone(),
         });
+    }
+    if let Some(mv) = state.moves_on(&cmd.node).next() {
+        return Err(Rejected::NodeInMove { node: name, id: mv.id.to_string(), workload: mv.name.clone() });
+    }
+    if let Some(drain) = state.running_drain(&cmd.node) {
+        return Err(Rejected::DrainRunning { node: name, id: drain.id.to_string() });
     }
     let session = node.session.as_ref().map(|session| session.epoch);
     let closed = session.map(|epoch| Event::NodeSessionClosed { node: cmd.node.clone(), name: name.clone(), epoch });

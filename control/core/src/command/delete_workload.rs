@@ -1,4 +1,5 @@
 //! Removes a workload. A placed one is marked; its node removes it and proves it, then it is gone. Never undone.
+//! What is being moved is not removed: the move must be over, so that nobody is left with half of it.
 
 use crate::entry::Context;
 use crate::event::Event;
@@ -24,6 +25,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: DeleteWorkload) -> Res
     let workload =
         state.workload(&cmd.uid).ok_or_else(|| Rejected::UnknownWorkload { workload: cmd.uid.to_string() })?;
     super::check_revision(|| format!("workload {}", workload.name), cmd.expect_revision, workload.revision)?;
+    super::check_not_moving(state, workload)?;
     let (kind, name) = (workload.kind, workload.name.clone());
     if cmd.force || workload.placement.is_none() {
         state.remove_workload(&cmd.uid);

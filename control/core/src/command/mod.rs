@@ -3,8 +3,12 @@
 //! Each `apply` checks everything first, then changes, then reports. Ids, hashes, certificates and times come in with
 //! the command or the context; what must be decided on one revision (epochs, generations, placements) is decided here.
 
+mod advance_drain;
+mod advance_move;
 mod apply_node;
 mod apply_workload;
+mod cancel_drain;
+mod cancel_move;
 mod checkpoint_seen;
 mod checks;
 mod close_session;
@@ -14,6 +18,7 @@ mod delete_workload;
 mod enroll_node;
 mod incarnate;
 mod init_cluster;
+mod lose_node;
 mod mint_join_token;
 mod open_session;
 mod place_workload;
@@ -22,6 +27,7 @@ mod put_server;
 mod remove_server;
 mod renew_certificate;
 mod report_status;
+mod restart_workload;
 mod revoke_api_token;
 mod revoke_certificate;
 mod revoke_join_token;
@@ -29,10 +35,17 @@ mod revoke_placement;
 mod set_accepts;
 mod set_feature_level;
 mod set_labels;
+mod start_drain;
+mod start_move;
+mod suspend_workload;
 mod transition_node;
 
+pub use advance_drain::AdvanceDrain;
+pub use advance_move::AdvanceMove;
 pub use apply_node::ApplyNode;
 pub use apply_workload::ApplyWorkload;
+pub use cancel_drain::CancelDrain;
+pub use cancel_move::CancelMove;
 pub use checkpoint_seen::{CheckpointSeen, Seen};
 pub use close_session::CloseSession;
 pub use cordon::{Cordon, Uncordon};
@@ -41,6 +54,7 @@ pub use delete_workload::DeleteWorkload;
 pub use enroll_node::EnrollNode;
 pub use incarnate::Incarnate;
 pub use init_cluster::InitCluster;
+pub use lose_node::LoseNode;
 pub use mint_join_token::MintJoinToken;
 pub use open_session::OpenSession;
 pub use place_workload::PlaceWorkload;
@@ -49,6 +63,7 @@ pub use put_server::PutServer;
 pub use remove_server::RemoveServer;
 pub use renew_certificate::RenewCertificate;
 pub use report_status::ReportStatus;
+pub use restart_workload::RestartWorkload;
 pub use revoke_api_token::RevokeApiToken;
 pub use revoke_certificate::RevokeCertificate;
 pub use revoke_join_token::RevokeJoinToken;
@@ -56,11 +71,15 @@ pub use revoke_placement::RevokePlacement;
 pub use set_accepts::SetAccepts;
 pub use set_feature_level::SetFeatureLevel;
 pub use set_labels::SetLabels;
+pub use start_drain::StartDrain;
+pub use start_move::StartMove;
+pub use suspend_workload::{ResumeWorkload, SuspendWorkload};
 pub use transition_node::TransitionNode;
 
+pub(crate) use checks::clip;
 use checks::{
     check_certificate, check_fingerprint_free, check_generation, check_hash, check_id, check_join_token, check_message,
-    check_revision, check_session, check_text, clip, clip_facts,
+    check_not_moving, check_revision, check_session, check_text, clip_facts, move_settings,
 };
 
 use crate::entry::Context;
@@ -129,12 +148,32 @@ wire_oneof! {
         26 => SetFeatureLevel(SetFeatureLevel),
         /// Fences everything from before a restore.
         27 => Incarnate(Incarnate),
+        /// Begins a move.
+        28 => StartMove(StartMove),
+        /// A move's next step.
+        29 => AdvanceMove(AdvanceMove),
+        /// Takes a move back.
+        30 => CancelMove(CancelMove),
+        /// Begins to empty a node.
+        31 => StartDrain(StartDrain),
+        /// A drain's next step.
+        32 => AdvanceDrain(AdvanceDrain),
+        /// Ends a drain.
+        33 => CancelDrain(CancelDrain),
+        /// Gives a node up, with all that it has.
+        34 => LoseNode(LoseNode),
+        /// Starts a workload again.
+        35 => RestartWorkload(RestartWorkload),
+        /// Stops a workload and keeps it.
+        36 => SuspendWorkload(SuspendWorkload),
+        /// Lets a suspended workload run.
+        37 => ResumeWorkload(ResumeWorkload),
     }
 }
 
 impl Command {
-    /// What agents report and how their sessions come and go is not audited: nobody asked for it, nodes have their own
-    /// events, and a flapping fleet would push out what people did.
+    /// What agents report, how their sessions come and go and how moves go on is not audited: nobody asked for it, nodes
+    /// and moves have their own records, and a flapping fleet would push out what people did.
     pub(crate) fn is_audited(&self) -> bool {
         !matches!(
             self,
@@ -143,6 +182,8 @@ impl Command {
                 | Command::OpenSession(_)
                 | Command::CloseSession(_)
                 | Command::TransitionNode(_)
+                | Command::AdvanceMove(_)
+                | Command::AdvanceDrain(_)
         )
     }
 
@@ -179,6 +220,16 @@ impl Command {
             Command::RevokeApiToken(c) => revoke_api_token::apply(state, cx, c),
             Command::SetFeatureLevel(c) => set_feature_level::apply(state, cx, c),
             Command::Incarnate(c) => incarnate::apply(state, cx, c),
+            Command::StartMove(c) => start_move::apply(state, cx, c),
+            Command::AdvanceMove(c) => advance_move::apply(state, cx, c),
+            Command::CancelMove(c) => cancel_move::apply(state, cx, c),
+            Command::StartDrain(c) => start_drain::apply(state, cx, c),
+            Command::AdvanceDrain(c) => advance_drain::apply(state, cx, c),
+            Command::CancelDrain(c) => cancel_drain::apply(state, cx, c),
+            Command::LoseNode(c) => lose_node::apply(state, cx, c),
+            Command::RestartWorkload(c) => restart_workload::apply(state, cx, c),
+            Command::SuspendWorkload(c) => suspend_workload::apply(state, cx, &c.uid, c.expect_revision, true),
+            Command::ResumeWorkload(c) => suspend_workload::apply(state, cx, &c.uid, c.expect_revision, false),
         }
     }
 }

@@ -1,4 +1,6 @@
-//! A node's agent connected. The new epoch is decided here, on one revision; the session before is over.
+//! A node's agent connected; a node that was declared lost is back, and finds that nothing is its own any more.
+//!
+//! The new epoch is decided here, on one revision; the session before is over.
 
 use crate::entry::Context;
 use crate::event::Event;
@@ -54,6 +56,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: OpenSession) -> Result
         node.last_seen_ms = node.last_seen_ms.max(cx.at_ms);
         node.facts = cmd.facts;
         super::clip_facts(&mut node.facts);
+        node.lost = false;
         if !cmd.address.is_empty() {
             node.address = cmd.address;
         }

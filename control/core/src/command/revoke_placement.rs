@@ -32,6 +32,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: RevokePlacement) -> Re
     if workload.deleting {
         return Err(Rejected::WorkloadDeleting { name: workload.name.clone() });
     }
+    super::check_not_moving(state, workload)?;
     if workload.is_stateful() {
         let node = state.node(&placement.node).map_or(placement.node.to_string(), |n| n.name.clone());
         return Err(Rejected::StatefulClaim { workload: workload.name.clone(), node });

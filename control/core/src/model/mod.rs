@@ -7,22 +7,27 @@ mod api_token;
 mod audit;
 mod certificate;
 mod cluster;
+mod drain;
 mod join_token;
 mod node;
 mod server;
 mod spec;
 mod status;
+mod verified_move;
 mod workload;
 
 pub use api_token::{Ability, ApiToken};
 pub use audit::AuditRecord;
 pub use certificate::{Certificate, Previous};
 pub use cluster::Cluster;
+pub use drain::{Blocked, Drain, DrainStatus};
 pub use join_token::{JoinToken, TokenPurpose, TokenUse};
-pub use node::{Connection, Facts, Node, NodeEvent, NodeEvents, NodeView, Session};
+pub use node::{Connection, Facts, Node, NodeEvent, NodeEvents, NodeView, Quarantine, QuarantinedVolume, Session};
 pub use server::Server;
 pub use spec::{
-    HealthCheck, Ingress, Port, Probe, Protocol, ServiceSpec, VolumeKind, VolumeMount, VolumeSpec, WorkloadSpec,
+    DatabaseSpec, Engine, HealthCheck, Ingress, Port, Probe, Protocol, Resources, ServiceSpec, VolumeKind, VolumeMount,
+    VolumeSpec, WorkloadSpec,
 };
-pub use status::{ContainerState, ContainerStatus, Phase, StatusReport, WorkloadStatus};
+pub use status::{ContainerState, ContainerStatus, Phase, RemovedGrant, StatusReport, VolumeTransfer, WorkloadStatus};
+pub use verified_move::{Move, MovePhase, MoveSettings, MoveStatus, MoveStep, StepOutcome};
 pub use workload::{Placement, Rejection, Workload, WorkloadKind};

@@ -7,7 +7,7 @@
 //! and restarts.
 
 use super::{Certificate, WorkloadKind};
-use crate::id::{Epoch, NodeId, Revision, ServerId, TokenId};
+use crate::id::{Epoch, Generation, NodeId, Revision, ServerId, TokenId, WorkloadUid};
 use crate::wire::wire_enum;
 use std::collections::BTreeMap;
 
@@ -74,6 +74,40 @@ pub struct Node {
     /// Set by apply.
     #[prost(message, required, tag = "20")]
     pub revision: Revision,
+    /// An operator gave it up with all that it had; until its next session, which finds that nothing is its own any more.
+    #[prost(bool, tag = "21")]
+    pub lost: bool,
+    /// Volumes that it keeps though no workload there has them, as its agent says.
+    #[prost(message, repeated, tag = "22")]
+    pub quarantine: Vec<QuarantinedVolume>,
+}
+
+/// A volume that is kept until somebody removes it: what was on it may be the only copy of something.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct QuarantinedVolume {
+    /// The workload that it belonged to.
+    #[prost(message, required, tag = "1")]
+    pub workload: WorkloadUid,
+    /// The volume's name in that workload.
+    #[prost(string, tag = "2")]
+    pub volume: String,
+    /// Under which it was made.
+    #[prost(message, required, tag = "3")]
+    pub data_generation: Generation,
+    /// Its size; 0 = not known.
+    #[prost(uint64, tag = "4")]
+    pub bytes: u64,
+    /// When it was set aside, in ms since 1970 by the node's clock.
+    #[prost(uint64, tag = "5")]
+    pub since_ms: u64,
+}
+
+/// All that a node keeps in quarantine; a report without it leaves what is known.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Quarantine {
+    /// At most 256.
+    #[prost(message, repeated, tag = "1")]
+    pub volumes: Vec<QuarantinedVolume>,
 }
 
 /// A node's open stream to a server.

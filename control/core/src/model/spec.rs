@@ -21,6 +21,40 @@ pub struct WorkloadSpec {
     /// Labels that a node must have. Setting it moves nothing.
     #[prost(btree_map = "string, string", tag = "5")]
     pub selector: BTreeMap<String, String>,
+    /// True = its containers are stopped and its volumes kept.
+    #[prost(bool, tag = "6")]
+    pub suspended: bool,
+    /// Names of the databases that it uses: it follows them in a drain, and is restarted when one of them has moved.
+    #[prost(string, repeated, tag = "7")]
+    pub dependencies: Vec<String>,
+    /// What a database is; none for the other kinds.
+    #[prost(message, optional, tag = "8")]
+    pub database: Option<DatabaseSpec>,
+}
+
+/// What a workload of kind Database is.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct DatabaseSpec {
+    /// The program.
+    #[prost(message, required, tag = "1")]
+    pub engine: Engine,
+    /// Its version as the image's tag has it, `16` or `8.4.2`.
+    #[prost(string, tag = "2")]
+    pub version: String,
+}
+
+/// What a container is promised on its node. 0 = nothing asked for.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Resources {
+    /// Thousandths of a core.
+    #[prost(uint64, tag = "1")]
+    pub cpu_millis: u64,
+    /// Bytes.
+    #[prost(uint64, tag = "2")]
+    pub memory_bytes: u64,
+    /// Bytes, for volumes and the container's own layer.
+    #[prost(uint64, tag = "3")]
+    pub disk_bytes: u64,
 }
 
 /// One container.
@@ -50,6 +84,9 @@ pub struct ServiceSpec {
     /// How to tell that it works; none = it runs.
     #[prost(message, optional, tag = "8")]
     pub health_check: Option<HealthCheck>,
+    /// What it needs of its node.
+    #[prost(message, optional, tag = "9")]
+    pub resources: Option<Resources>,
 }
 
 /// A volume inside a container.
@@ -104,6 +141,9 @@ pub struct HealthCheck {
     /// Failures in a row until it counts as not healthy; 0 = the agent's default.
     #[prost(uint32, tag = "7")]
     pub failures_max: u32,
+    /// Failures in this time after a start don't count; 0 = the agent's default.
+    #[prost(uint32, tag = "8")]
+    pub start_period_ms: u32,
 }
 
 /// Named storage of a workload.
@@ -169,7 +209,44 @@ wire_enum! {
     }
 }
 
+wire_enum! {
+    /// The program of a database.
+    Engine {
+        /// PostgreSQL.
+        1 => Postgres "postgres",
+        /// MySQL.
+        2 => Mysql "mysql",
+        /// Redis.
+        3 => Redis "redis",
+    }
+}
+
 impl WorkloadSpec {
+    /// The managed volumes, which a move takes along, in the order of the spec.
+    pub fn managed_volumes(&self) -> impl Iterator<Item = &str> {
+        self.volumes.iter().filter(|volume| volume.kind == VolumeKind::Managed).map(|volume| volume.name.as_str())
+    }
+
+    /// What all its services together are promised.
+    pub fn requests(&self) -> Resources {
+        let mut sum = Resources::default();
+        for service in self.services.iter().filter_map(|service| service.resources.as_ref()) {
+            sum.cpu_millis = sum.cpu_millis.saturating_add(service.cpu_millis);
+            sum.memory_bytes = sum.memory_bytes.saturating_add(service.memory_bytes);
+            sum.disk_bytes = sum.disk_bytes.saturating_add(service.disk_bytes);
+        }
+        sum
+    }
+
+    /// True when it says something that servers from before moves would not see.
+    pub(crate) fn needs_moves(&self) -> bool {
+        let service = |service: &ServiceSpec| {
+            service.resources.is_some()
+                || service.health_check.as_ref().is_some_and(|health| health.start_period_ms != 0)
+        };
+        self.suspended || !self.dependencies.is_empty() || self.database.is_some() || self.services.iter().any(service)
+    }
+
     /// True when a second running copy could damage data: it has a managed volume.
     pub fn has_state(&self) -> bool {
         self.volumes.iter().any(|volume| volume.kind == VolumeKind::Managed)

@@ -24,6 +24,46 @@ pub struct WorkloadStatus {
     /// When the phase changed last, in ms since 1970. Set by apply.
     #[prost(uint64, tag = "6")]
     pub changed_at_ms: u64,
+    /// On the target of a move: the image is there and the network made, so that only the start is left.
+    #[prost(bool, tag = "7")]
+    pub ready: bool,
+    /// On the target of a move: how far each managed volume is.
+    #[prost(message, repeated, tag = "8")]
+    pub transfers: Vec<VolumeTransfer>,
+}
+
+/// The last round of a volume's copy that the target finished.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct VolumeTransfer {
+    /// The volume.
+    #[prost(string, tag = "1")]
+    pub volume: String,
+    /// The round that is done, as the move numbers them; 0 = none yet.
+    #[prost(uint32, tag = "2")]
+    pub round_done: u32,
+    /// The volume's size.
+    #[prost(uint64, tag = "3")]
+    pub bytes_total: u64,
+    /// What this round had to send.
+    #[prost(uint64, tag = "4")]
+    pub bytes_sent: u64,
+    /// Over the whole volume at the source, as the source says; empty = not known.
+    #[prost(string, tag = "5")]
+    pub source_digest: String,
+    /// Over the whole staged volume, computed by the target; empty = not known.
+    #[prost(string, tag = "6")]
+    pub target_digest: String,
+}
+
+/// A copy of a workload of which nothing that could run is left on a node.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct RemovedGrant {
+    /// The workload.
+    #[prost(message, required, tag = "1")]
+    pub uid: WorkloadUid,
+    /// The grant that was to be discarded or retired.
+    #[prost(message, required, tag = "2")]
+    pub generation: Generation,
 }
 
 /// One container, as the runtime shows it.

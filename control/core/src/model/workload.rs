@@ -7,6 +7,8 @@
 //!     v               deleting --agent proves removal--> gone
 //!    gone
 //! ```
+//! A running move (`Move`) may hold it meanwhile: then nothing but the move changes spec or placement.
+//!
 //! `Invariant:` a generation is granted once; `placement.generation <= last_generation`. A deletion is never undone.
 
 use super::{Phase, WorkloadSpec, WorkloadStatus};
@@ -69,6 +71,13 @@ pub struct Workload {
     /// Set by apply.
     #[prost(message, required, tag = "17")]
     pub revision: Revision,
+    /// The generation under which its managed volumes were made; part of their names on the node. 0 = from before moves:
+    /// their names have no such part. Changes only when a move commits, or when the data were given up.
+    #[prost(message, required, tag = "18")]
+    pub data_generation: Generation,
+    /// The data were given up: the next grant begins with new, empty volumes.
+    #[prost(bool, tag = "19")]
+    pub fresh_data: bool,
 }
 
 /// A workload bound to a node.

@@ -5,7 +5,9 @@ use crate::command::DeleteWorkload;
 use crate::state::State;
 
 pub(super) fn decide(state: &State, heard: &Heard, settings: &Settings, now_ms: u64, decision: &mut Decision) {
-    for (asked, (end_ms, workload)) in state.by_expiry().enumerate() {
+    // What is being moved is deleted when that is over.
+    let due = state.by_expiry().filter(|(_, workload)| state.running_move(&workload.uid).is_none());
+    for (asked, (end_ms, workload)) in due.enumerate() {
         if end_ms > heard.wall_ms {
             wake(decision, now_ms.saturating_add(end_ms - heard.wall_ms));
             return;

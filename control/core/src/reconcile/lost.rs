@@ -8,7 +8,7 @@
 use super::{Decision, Heard, Settings, wake};
 use crate::command::RevokePlacement;
 use crate::model::Connection;
-use crate::schedule;
+use crate::schedule::{self, Purpose};
 use crate::state::State;
 
 pub(super) fn decide(state: &State, heard: &Heard, settings: &Settings, now_ms: u64, decision: &mut Decision) {
@@ -27,7 +27,8 @@ pub(super) fn decide(state: &State, heard: &Heard, settings: &Settings, now_ms: 
             continue;
         }
         for workload in state.placed_on(&node.id) {
-            if workload.deleting || workload.is_stateful() || schedule::choose(state, workload).is_err() {
+            let held = workload.deleting || workload.is_stateful() || state.running_move(&workload.uid).is_some();
+            if held || schedule::choose(state, workload, Purpose::Place).is_err() {
                 continue;
             }
             if asked == settings.commands_per_pass_max {

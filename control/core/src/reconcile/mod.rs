@@ -3,14 +3,16 @@
 //! Pure and level-triggered: no hints, any time, and a fixed point: run again after its own commands were applied, it
 //! asks for nothing. Each command says what it assumed, and apply refuses it when that has passed.
 
+mod drains;
 mod expiry;
 mod lost;
+mod moves;
 mod node_health;
 mod placement;
 
 use crate::command::Command;
-use crate::id::{Epoch, NodeId};
-use crate::model::Connection;
+use crate::id::{Epoch, MoveId, NodeId};
+use crate::model::{Connection, Move, MovePhase};
 use crate::state::State;
 use std::collections::BTreeMap;
 
@@ -28,10 +30,13 @@ pub struct Heard {
     /// When this leader last proposed to set a node offline while it suspected itself: note it when a decision with
     /// `suspects_itself` has such a command. The brake's pace counts from it.
     pub last_braked_ms: Option<u64>,
+    /// How long this leader has seen each running move where it is; kept by `observe`.
+    pub moves: BTreeMap<MoveId, Watched>,
 }
 
 impl Heard {
-    /// Notes who is offline since when, and forgets nodes that are gone. Call it before each `reconcile`.
+    /// Notes who is offline since when and which move stands where since when, and forgets what is gone. Call it before
+    /// each `reconcile`.
     pub fn observe(&mut self, state: &State, now_mono_ms: u64) {
         self.nodes.retain(|id, _| state.node(id).is_some());
         let offline = |id: &NodeId| state.node(id).is_some_and(|node| node.connection == Connection::Offline);
@@ -39,6 +44,35 @@ impl Heard {
         for node in state.nodes().filter(|node| offline(&node.id)) {
             self.offline_since_ms.entry(node.id.clone()).or_insert(now_mono_ms);
         }
+        self.moves.retain(|id, _| state.get_move(id).is_some_and(Move::is_running));
+        for mv in state.running_moves() {
+            let phase_since_ms =
+                self.moves.get(&mv.id).filter(|seen| seen.phase == mv.phase).map_or(now_mono_ms, |s| s.phase_since_ms);
+            let fresh = Watched { phase: mv.phase, phase_since_ms, step: mv.step_count, step_since_ms: now_mono_ms };
+            let seen = self.moves.entry(mv.id.clone()).or_insert(fresh);
+            if !seen.is_of(mv) {
+                *seen = fresh;
+            }
+        }
+    }
+}
+
+/// Since when a move stands where it stands, on the leader's monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Its phase.
+    pub phase: MovePhase,
+    /// Since when it is in this phase.
+    pub phase_since_ms: u64,
+    /// Its step count.
+    pub step: u32,
+    /// Since when it is at this step.
+    pub step_since_ms: u64,
+}
+
+impl Watched {
+    fn is_of(&self, mv: &Move) -> bool {
+        self.phase == mv.phase && self.step == mv.step_count
     }
 }
 
@@ -98,6 +132,8 @@ pub fn reconcile(state: &State, heard: &Heard, settings: &Settings, now_mono_ms:
     placement::decide(state, settings, &mut decision);
     lost::decide(state, heard, settings, now_mono_ms, &mut decision);
     expiry::decide(state, heard, settings, now_mono_ms, &mut decision);
+    moves::decide(state, heard, now_mono_ms, &mut decision);
+    drains::decide(state, &mut decision);
     decision
 }
 

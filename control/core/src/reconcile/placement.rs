@@ -3,7 +3,7 @@
 
 use super::{Decision, Settings};
 use crate::command::PlaceWorkload;
-use crate::schedule;
+use crate::schedule::{self, Purpose};
 use crate::state::{State, is_news};
 
 pub(super) fn decide(state: &State, settings: &Settings, decision: &mut Decision) {
@@ -13,7 +13,7 @@ pub(super) fn decide(state: &State, settings: &Settings, decision: &mut Decision
             decision.reasons.push(format!("more than {asked} workloads wait for a node: the rest in the next pass"));
             return;
         }
-        let reason = match schedule::choose(state, workload) {
+        let reason = match schedule::choose(state, workload, Purpose::Place) {
             Ok(_) => format!("workload {} has no node", workload.name),
             Err(none) if is_news(workload, &none) => {
                 format!("workload {} has no node; why has changed", workload.name)

@@ -1,7 +1,8 @@
 //! Indexes derived from the objects. Never stored: rebuilt on load, kept by `write`.
 
-use crate::id::{NodeId, Revision, TokenId, WorkloadUid};
-use crate::model::{JoinToken, Node, Workload, WorkloadKind};
+use crate::id::{DrainId, MoveId, NodeId, Revision, TokenId, WorkloadUid};
+use crate::model::{Drain, JoinToken, Move, Node, Workload, WorkloadKind};
+use crate::schedule::Booked;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +17,14 @@ pub(super) struct Index {
     pub unplaced: BTreeSet<WorkloadUid>,
     pub by_expiry: BTreeSet<(u64, WorkloadUid)>,
     pub reply_by_age: BTreeMap<Revision, String>,
+    /// What the workloads placed on a node ask for together.
+    pub booked: BTreeMap<NodeId, Booked>,
+    /// Running moves only.
+    pub move_by_workload: BTreeMap<WorkloadUid, MoveId>,
+    /// Running moves only, by both ends.
+    pub moves_by_node: BTreeMap<NodeId, BTreeSet<MoveId>>,
+    /// Running drains only.
+    pub drain_by_node: BTreeMap<NodeId, DrainId>,
 }
 
 impl Index {
@@ -52,6 +61,10 @@ impl Index {
         match &workload.placement {
             Some(placement) => {
                 self.placed.entry(placement.node.clone()).or_default().insert(workload.uid.clone());
+                let booked = Booked::of(workload);
+                if booked != Booked::default() {
+                    self.booked.entry(placement.node.clone()).or_default().add(booked);
+                }
             }
             None if !workload.deleting => {
                 self.unplaced.insert(workload.uid.clone());
@@ -77,6 +90,48 @@ impl Index {
             if placed.is_empty() {
                 self.placed.remove(&placement.node);
             }
+        }
+        if let Some(booked) = self.booked.get_mut(&placement.node) {
+            booked.take(Booked::of(workload));
+            if *booked == Booked::default() {
+                self.booked.remove(&placement.node);
+            }
+        }
+    }
+
+    pub fn add_move(&mut self, mv: &Move) {
+        if !mv.is_running() {
+            return;
+        }
+        self.move_by_workload.insert(mv.workload.clone(), mv.id.clone());
+        for node in [&mv.source, &mv.target] {
+            self.moves_by_node.entry(node.clone()).or_default().insert(mv.id.clone());
+        }
+    }
+
+    pub fn remove_move(&mut self, mv: &Move) {
+        if !mv.is_running() {
+            return;
+        }
+        self.move_by_workload.remove(&mv.workload);
+        for node in [&mv.source, &mv.target] {
+            let Some(moves) = self.moves_by_node.get_mut(node) else { continue };
+            moves.remove(&mv.id);
+            if moves.is_empty() {
+                self.moves_by_node.remove(node);
+            }
+        }
+    }
+
+    pub fn add_drain(&mut self, drain: &Drain) {
+        if drain.is_running() {
+            self.drain_by_node.insert(drain.node.clone(), drain.id.clone());
+        }
+    }
+
+    pub fn remove_drain(&mut self, drain: &Drain) {
+        if drain.is_running() {
+            self.drain_by_node.remove(&drain.node);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Where an object is stored: readable keys, one for each object.
 
-use crate::id::{NodeId, Revision, ServerId, TokenId, WorkloadUid};
+use crate::id::{DrainId, MoveId, NodeId, Revision, ServerId, TokenId, WorkloadUid};
 
 /// The key of one object. Its text is `kind/id`; numbers have 20 digits, so that they sort.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +25,10 @@ pub enum Key {
     Audit(Revision),
     /// A reply kept for a retry.
     Reply(String),
+    /// A move.
+    Move(MoveId),
+    /// A drain.
+    Drain(DrainId),
 }
 
 impl Key {
@@ -41,6 +45,8 @@ impl Key {
             Key::Workload(uid) => format!("workload/{uid}"),
             Key::Audit(revision) => format!("audit/{:020}", revision.0),
             Key::Reply(request_id) => format!("reply/{request_id}"),
+            Key::Move(id) => format!("move/{id}"),
+            Key::Drain(id) => format!("drain/{id}"),
         }
         .into_bytes()
     }
@@ -64,6 +70,8 @@ impl Key {
             "workload" => Some(Key::Workload(id.into())),
             "audit" => id.parse().ok().map(|revision| Key::Audit(Revision(revision))),
             "reply" => Some(Key::Reply(id.to_owned())),
+            "move" => Some(Key::Move(id.into())),
+            "drain" => Some(Key::Drain(id.into())),
             _ => None,
         }
     }

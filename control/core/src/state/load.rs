@@ -51,6 +51,8 @@ impl State {
         self.nodes.values().for_each(|node| index.add_node(node));
         self.join_tokens.values().for_each(|token| index.add_join_token(token));
         self.workloads.values().for_each(|workload| index.add_workload(workload));
+        self.moves.values().for_each(|mv| index.add_move(mv));
+        self.drains.values().for_each(|drain| index.add_drain(drain));
         let api_tokens = self.api_tokens.values().map(|token| (token.hash.clone(), token.id.clone()));
         index.api_token_by_hash = api_tokens.collect();
         let replies = self.replies.values().map(|stored| (stored.reply.revision, stored.request_id.clone()));
@@ -70,6 +72,8 @@ impl State {
             Key::Workload(uid) => self.workloads.get(uid).map(Message::encode_to_vec),
             Key::Audit(revision) => self.audit.get(revision).map(Message::encode_to_vec),
             Key::Reply(id) => self.replies.get(id).map(Message::encode_to_vec),
+            Key::Move(id) => self.moves.get(id).map(Message::encode_to_vec),
+            Key::Drain(id) => self.drains.get(id).map(Message::encode_to_vec),
         }
     }
 
@@ -87,6 +91,8 @@ impl State {
         keys.extend(self.workloads.keys().map(|uid| Key::Workload(uid.clone())));
         keys.extend(self.audit.keys().map(|revision| Key::Audit(*revision)));
         keys.extend(self.replies.keys().map(|id| Key::Reply(id.clone())));
+        keys.extend(self.moves.keys().map(|id| Key::Move(id.clone())));
+        keys.extend(self.drains.keys().map(|id| Key::Drain(id.clone())));
         keys
     }
 
@@ -128,6 +134,16 @@ impl State {
                 let stored: super::StoredReply = Message::decode(value)?;
                 self.index.reply_by_age.insert(stored.reply.revision, id.clone());
                 self.replies.insert(id.clone(), stored);
+            }
+            Key::Move(id) => {
+                let mv = Message::decode(value)?;
+                self.index.add_move(&mv);
+                self.moves.insert(id.clone(), mv);
+            }
+            Key::Drain(id) => {
+                let drain = Message::decode(value)?;
+                self.index.add_drain(&drain);
+                self.drains.insert(id.clone(), drain);
             }
         }
         Ok(())

@@ -9,16 +9,19 @@ mod apply;
 mod index;
 mod key;
 mod load;
+mod moving;
 mod place;
 mod write;
 
 pub use key::Key;
+pub(crate) use moving::MoveStart;
 pub(crate) use place::is_news;
 
-use crate::id::{NodeId, Revision, ServerId, TokenId, WorkloadUid};
+use crate::id::{DrainId, MoveId, NodeId, Revision, ServerId, TokenId, WorkloadUid};
 use crate::model::{
-    ApiToken, AuditRecord, Cluster, JoinToken, Node, NodeEvent, NodeEvents, Server, Workload, WorkloadKind,
+    ApiToken, AuditRecord, Cluster, Drain, JoinToken, Move, Node, NodeEvent, NodeEvents, Server, Workload, WorkloadKind,
 };
+use crate::schedule::Booked;
 use index::Index;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +38,8 @@ pub struct State {
     workloads: BTreeMap<WorkloadUid, Workload>,
     audit: BTreeMap<Revision, AuditRecord>,
     replies: BTreeMap<String, StoredReply>,
+    moves: BTreeMap<MoveId, Move>,
+    drains: BTreeMap<DrainId, Drain>,
     index: Index,
     /// Keys of objects that changed since the last entry was finished; empty between entries.
     dirty: BTreeSet<Key>,
@@ -191,6 +196,65 @@ impl State {
     /// The workloads that expire and are not being deleted, the earliest first, with their end in ms since 1970.
     pub fn by_expiry(&self) -> impl Iterator<Item = (u64, &Workload)> {
         self.index.by_expiry.iter().filter_map(|(end_ms, uid)| self.workloads.get(uid).map(|w| (*end_ms, w)))
+    }
+
+    /// All moves that are kept, by id: those that run and the newest that are over.
+    pub fn moves(&self) -> impl ExactSizeIterator<Item = &Move> {
+        self.moves.values()
+    }
+
+    /// The move with this id.
+    pub fn get_move(&self, id: &MoveId) -> Option<&Move> {
+        self.moves.get(id)
+    }
+
+    /// The moves that run, by workload.
+    pub fn running_moves(&self) -> impl Iterator<Item = &Move> {
+        self.index.move_by_workload.values().filter_map(|id| self.moves.get(id))
+    }
+
+    /// The move that holds this workload.
+    pub fn running_move(&self, workload: &WorkloadUid) -> Option<&Move> {
+        self.index.move_by_workload.get(workload).and_then(|id| self.moves.get(id))
+    }
+
+    /// The running moves that this node is an end of, by id.
+    pub fn moves_on(&self, node: &NodeId) -> impl Iterator<Item = &Move> {
+        self.index.moves_by_node.get(node).into_iter().flatten().filter_map(|id| self.moves.get(id))
+    }
+
+    /// The running moves that bring a workload to this node which is not placed there yet, by id.
+    pub fn incoming(&self, node: &NodeId) -> impl Iterator<Item = &Move> {
+        self.moves_on(node).filter(move |mv| mv.target == *node && !mv.is_committed())
+    }
+
+    /// All drains that are kept, by id: those that run and the newest that are over.
+    pub fn drains(&self) -> impl ExactSizeIterator<Item = &Drain> {
+        self.drains.values()
+    }
+
+    /// The drain with this id.
+    pub fn drain(&self, id: &DrainId) -> Option<&Drain> {
+        self.drains.get(id)
+    }
+
+    /// The drain that empties this node now.
+    pub fn running_drain(&self, node: &NodeId) -> Option<&Drain> {
+        self.index.drain_by_node.get(node).and_then(|id| self.drains.get(id))
+    }
+
+    /// The drains that run, by node.
+    pub fn running_drains(&self) -> impl Iterator<Item = &Drain> {
+        self.index.drain_by_node.values().filter_map(|id| self.drains.get(id))
+    }
+
+    /// What is asked for on a node: by what is placed there, and by what is being moved there.
+    pub(crate) fn booked(&self, node: &NodeId) -> Booked {
+        let mut booked = self.index.booked.get(node).copied().unwrap_or_default();
+        for workload in self.incoming(node).filter_map(|mv| self.workloads.get(&mv.workload)) {
+            booked.add(Booked::of(workload));
+        }
+        booked
     }
 
     /// The audit, oldest first; the newest 10 000.

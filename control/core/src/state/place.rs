@@ -3,21 +3,29 @@
 use super::State;
 use crate::entry::Context;
 use crate::event::Event;
+use crate::feature::Feature;
 use crate::id::{Generation, NodeId, WorkloadUid};
 use crate::model::{Placement, Workload};
 use crate::planted::planted;
-use crate::schedule::{self, NoNode};
+use crate::schedule::{self, NoNode, Purpose};
 
 impl State {
     /// Gives the workload to a node under the next generation. Empty when there is no such workload.
     pub(crate) fn grant(&mut self, cx: &Context, uid: &WorkloadUid, node: NodeId, auto_placed: bool) -> Vec<Event> {
         let mut events = Vec::new();
+        // Servers from before moves write no data generation: it begins when all know it.
+        let dated = self.supports(Feature::Moves);
         self.edit_workload(cx, uid, |workload| {
+            let first = workload.last_generation == Generation(0);
             let mut generation = workload.last_generation.next();
             if planted("new-spec-restarts-generation") {
                 generation = Generation(1);
             }
             workload.last_generation = generation;
+            if dated && (first || workload.fresh_data) {
+                workload.data_generation = generation;
+                workload.fresh_data = false;
+            }
             workload.placement =
                 Some(Placement { node: node.clone(), generation, assigned_at_ms: cx.at_ms, auto_placed });
             workload.rejections = Vec::new();
@@ -33,7 +41,7 @@ impl State {
     pub(crate) fn place(&mut self, cx: &Context, uid: &WorkloadUid) -> Vec<Event> {
         let Some(workload) = self.workloads.get(uid) else { return Vec::new() };
         let auto_placed = workload.explicit_node.is_none();
-        match schedule::choose(self, workload) {
+        match schedule::choose(self, workload, Purpose::Place) {
             Ok(node) => self.grant(cx, uid, node, auto_placed),
             Err(none) if !is_news(workload, &none) => Vec::new(),
             Err(none) => {

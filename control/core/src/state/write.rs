@@ -3,9 +3,11 @@
 use super::{Key, State};
 use crate::entry::Context;
 use crate::event::Event;
-use crate::id::{NodeId, ServerId, TokenId, WorkloadUid};
+use crate::id::{DrainId, MoveId, NodeId, ServerId, TokenId, WorkloadUid};
 use crate::limits;
-use crate::model::{ApiToken, Cluster, Connection, JoinToken, Node, NodeEvent, NodeEvents, Server, Workload};
+use crate::model::{
+    ApiToken, Cluster, Connection, Drain, JoinToken, Move, Node, NodeEvent, NodeEvents, Server, Workload,
+};
 use crate::planted::planted;
 
 impl State {
@@ -166,5 +168,53 @@ impl State {
             self.index.remove_workload(&workload);
         }
         self.dirty.insert(Key::Workload(uid.clone()));
+    }
+
+    /// Adds a move that is new; one that exists is changed with `edit_move`.
+    pub(crate) fn put_move(&mut self, cx: &Context, mut mv: Move) {
+        mv.revision = cx.revision;
+        self.dirty.insert(Key::Move(mv.id.clone()));
+        self.index.add_move(&mv);
+        self.moves.insert(mv.id.clone(), mv);
+    }
+
+    /// Changes a move in place; does nothing when there is none.
+    pub(crate) fn edit_move(&mut self, cx: &Context, id: &MoveId, change: impl FnOnce(&mut Move)) {
+        let Some(mv) = self.moves.get_mut(id) else { return };
+        self.index.remove_move(mv);
+        change(mv);
+        mv.revision = cx.revision;
+        self.index.add_move(mv);
+        self.dirty.insert(Key::Move(id.clone()));
+    }
+
+    pub(crate) fn remove_move(&mut self, id: &MoveId) {
+        let Some(mv) = self.moves.remove(id) else { return };
+        self.index.remove_move(&mv);
+        self.dirty.insert(Key::Move(id.clone()));
+    }
+
+    /// Adds a drain that is new; one that exists is changed with `edit_drain`.
+    pub(crate) fn put_drain(&mut self, cx: &Context, mut drain: Drain) {
+        drain.revision = cx.revision;
+        self.dirty.insert(Key::Drain(drain.id.clone()));
+        self.index.add_drain(&drain);
+        self.drains.insert(drain.id.clone(), drain);
+    }
+
+    /// Changes a drain in place; does nothing when there is none.
+    pub(crate) fn edit_drain(&mut self, cx: &Context, id: &DrainId, change: impl FnOnce(&mut Drain)) {
+        let Some(drain) = self.drains.get_mut(id) else { return };
+        self.index.remove_drain(drain);
+        change(drain);
+        drain.revision = cx.revision;
+        self.index.add_drain(drain);
+        self.dirty.insert(Key::Drain(id.clone()));
+    }
+
+    pub(crate) fn remove_drain(&mut self, id: &DrainId) {
+        let Some(drain) = self.drains.remove(id) else { return };
+        self.index.remove_drain(&drain);
+        self.dirty.insert(Key::Drain(id.clone()));
     }
 }

@@ -8,7 +8,7 @@ use cara_core::model::*;
 use cara_core::*;
 use std::path::PathBuf;
 
-/// A history with every command in it.
+/// A history with every command of feature level 1 in it.
 fn history() -> World {
     let mut world = World::new();
     let (a, b) = (world.node("a"), world.node("b"));
@@ -58,6 +58,53 @@ fn history() -> World {
     world
 }
 
+/// A history with every command that feature level 2 brought, and with every field of a move and a drain filled.
+fn history_of_moves() -> World {
+    let mut world = World::moving();
+    let (a, b) = (world.node("a"), world.node("b"));
+    let mut store = world.app_command("store", "postgres:16");
+    store.kind = WorkloadKind::Database;
+    store.spec.database = Some(DatabaseSpec { engine: Engine::Postgres, version: "16".into() });
+    store.spec.volumes = vec![VolumeSpec { name: "pg".into(), kind: VolumeKind::Managed }];
+    store.spec.services[0].resources = Some(Resources { cpu_millis: 250, memory_bytes: 1 << 20, disk_bytes: 1 << 30 });
+    let uid = world.workload_answer(ApplyWorkload { node: Some(a.clone()), ..store }).uid;
+    let mut web = world.app_command("web", "nginx");
+    web.spec.dependencies = vec!["store".into()];
+    let web = world.workload_answer(ApplyWorkload { node: Some(a.clone()), ..web }).uid;
+    world.ok(RestartWorkload { uid: web.clone(), expect_revision: None });
+    world.ok(SuspendWorkload { uid: web.clone(), expect_revision: None });
+    world.ok(ResumeWorkload { uid: web, expect_revision: None });
+    let start = StartMove { id: "mv1".into(), uid: uid.clone(), target: None, settings: MoveSettings::usual() };
+    world.ok(start.clone());
+    world.ok(CancelMove { id: "mv1".into(), reason: "test".into() });
+    let gone = RemovedGrant { uid: uid.clone(), generation: Generation(2) };
+    let quarantined = QuarantinedVolume { workload: uid.clone(), volume: "pg".into(), ..Default::default() };
+    world.ok(ReportStatus {
+        node: b.clone(),
+        epoch: world.epoch(&b),
+        removed_grants: vec![gone],
+        quarantine: Some(Quarantine { volumes: vec![quarantined] }),
+        ..Default::default()
+    });
+    world.advance("mv1", StepOutcome::Ok);
+    world.ok(StartMove { id: "mv2".into(), ..start });
+    let mut ready = world.status_of_target("mv2", Phase::Pending);
+    ready.statuses[0].status.ready = true;
+    ready.statuses[0].status.transfers = vec![VolumeTransfer { volume: "pg".into(), ..Default::default() }];
+    world.ok(ready);
+    world.advance("mv2", StepOutcome::Waiting);
+    world.ok(CancelMove { id: "mv2".into(), reason: String::new() });
+    world.ok(CloseSession { node: b.clone(), epoch: world.epoch(&b), reason: String::new() });
+    world.ok(LoseNode { node: b.clone(), reason: "fire".into() });
+    world.open(&b);
+    let drain = |id: &str| StartDrain { id: id.into(), node: a.clone(), target: Some(b.clone()), ..Default::default() };
+    world.ok(drain("dr1"));
+    world.ok(CancelDrain { id: "dr1".into(), reason: "test".into() });
+    world.ok(drain("dr2"));
+    world.ok(AdvanceDrain { id: "dr2".into(), expect_step: 0 });
+    world
+}
+
 /// Length and bytes, one after the other.
 fn pack(parts: &[Vec<u8>]) -> Vec<u8> {
     parts.iter().flat_map(|part| (part.len() as u32).to_le_bytes().into_iter().chain(part.iter().copied())).collect()
@@ -84,8 +131,8 @@ fn golden(name: &str, fresh: &[Vec<u8>]) -> Vec<Vec<u8>> {
 
 #[test]
 fn the_history_has_every_command() {
-    let world = history();
-    let mut names: Vec<_> = world.log.iter().map(|(_, entry)| entry.command.name()).collect();
+    let (old, new) = (history(), history_of_moves());
+    let mut names: Vec<_> = old.log.iter().chain(&new.log).map(|(_, entry)| entry.command.name()).collect();
     names.sort();
     names.dedup();
     assert_eq!(names.len(), Command::NAMES.len() - 1, "all but Unknown: {names:?}");
@@ -93,16 +140,20 @@ fn the_history_has_every_command() {
 
 #[test]
 fn an_old_log_gives_the_same_state() {
-    let world = history();
+    same_state(&history(), "log-v1.bin", "state-v1.bin");
+    same_state(&history_of_moves(), "log-v2.bin", "state-v2.bin");
+}
+
+fn same_state(world: &World, log: &str, stored: &str) {
     let fresh: Vec<Vec<u8>> = world.log.iter().map(|(_, entry)| encode_entry(entry).unwrap()).collect();
     let mut state = State::default();
-    for (at, bytes) in golden("log-v1.bin", &fresh).iter().enumerate() {
+    for (at, bytes) in golden(log, &fresh).iter().enumerate() {
         let entry = decode_entry(bytes).unwrap();
         let name = entry.command.name();
         let applied = state.apply_entry(at as u64 + 1, entry);
         assert!(applied.reply.is_ok(), "entry {at} ({name}) of the old log is refused now: {:?}", applied.reply);
     }
-    let old = State::load(pairs(golden("state-v1.bin", &flat(&world.state)))).unwrap();
+    let old = State::load(pairs(golden(stored, &flat(&world.state)))).unwrap();
     assert_eq!(old, state, "the old log and the old store disagree");
     assert!(invariant::check(&old).is_empty());
 }

@@ -130,6 +130,82 @@ fn step(before: &State, after: &State, id: InvariantId) {
     assert!(violations.iter().any(|violation| violation.id == id), "{id} was not found: {violations:?}");
 }
 
+/// Two nodes, a stateful workload on the first and a move of it that has just begun; a drain of another node.
+fn good_move() -> World {
+    let mut world = World::moving();
+    let a = world.node("a");
+    let mut create = world.app_command("one", "postgres");
+    create.spec.volumes = vec![VolumeSpec { name: "pg".into(), kind: VolumeKind::Managed }];
+    create.spec.services[0].resources = Some(Resources { cpu_millis: 500, ..Default::default() });
+    let uid = world.workload_answer(ApplyWorkload { node: Some(a), ..create }).uid;
+    world.node("b");
+    let c = world.node("c");
+    world.ok(StartMove {
+        id: "m1".into(),
+        uid,
+        target: world.state.node_by_name("b").map(|node| node.id.clone()),
+        settings: MoveSettings::default(),
+    });
+    world.ok(StartDrain { id: "d1".into(), node: c, ..Default::default() });
+    world
+}
+
+#[test]
+fn what_is_wrong_with_a_move_is_found() {
+    let state = good_move().state;
+    let mv = |id, change: fn(&mut Move)| found(&broken(&state, "move/m1", change), id);
+    mv(InvariantId::MoveEndsExist, |m| m.target = "nd_z".into());
+    mv(InvariantId::MoveEndsExist, |m| m.target = m.source.clone());
+    mv(InvariantId::MoveHoldsWorkload, |m| m.phase = MovePhase::StopOld);
+    mv(InvariantId::MoveOver, |m| m.finished_at_ms = Some(1));
+    mv(InvariantId::MoveOver, |m| m.phase = MovePhase::Done);
+    mv(InvariantId::Bounded, |m| m.steps = vec![MoveStep::default(); limits::MOVE_STEPS_MAX + 1]);
+    mv(InvariantId::RevisionBounded, |m| m.revision = Revision(9_999));
+    let drain = |id, change: fn(&mut Drain)| found(&broken(&state, "drain/d1", change), id);
+    drain(InvariantId::MoveOver, |d| d.finished_at_ms = Some(1));
+    drain(InvariantId::RevisionBounded, |d| d.revision = Revision(9_999));
+    node(&state, InvariantId::LostIsSilent, |n| n.lost = true);
+    // A stateless move that was taken for a stateful one: both ends are told to run.
+    let both = broken(&state, "move/m1", |m: &mut Move| {
+        m.stateful = false;
+        m.phase = MovePhase::Place;
+    });
+    found(&both, InvariantId::OneRunner);
+    for (from, to, id) in
+        [("move/m1", "move/m2", InvariantId::RunningMoveOnce), ("drain/d1", "drain/d2", InvariantId::RunningDrainOnce)]
+    {
+        let copy = state.dump().into_iter().find(|(key, _)| key == from.as_bytes()).map(|(_, value)| value);
+        let twice = state.dump().into_iter().chain([(to.as_bytes().to_vec(), copy.unwrap())]);
+        found(&State::load(twice).unwrap(), id);
+    }
+}
+
+#[test]
+fn a_move_that_went_wrong_is_found() {
+    let world = good_move();
+    let after = &world.state;
+    let uid = after.workload_by_name(WorkloadKind::App, "one").unwrap().uid.clone();
+    let (workload, a) = (format!("workload/{uid}"), format!("node/{}", after.node_by_name("a").unwrap().id));
+    let was = |change: fn(&mut Move), id| step(&broken(after, "move/m1", change), after, id);
+    was(|m| m.target_generation = Generation(9), InvariantId::MoveStands);
+    was(|m| (m.status, m.finished_at_ms) = (MoveStatus::Failed, Some(1)), InvariantId::MoveStands);
+    was(|m| m.phase = MovePhase::Finalize, InvariantId::CommitStands);
+    let before = broken(after, "drain/d1", |d: &mut Drain| d.node = "nd_z".into());
+    step(&before, after, InvariantId::MoveStands);
+    let now = |change: fn(&mut Move), id| step(after, &broken(after, "move/m1", change), id);
+    now(|m| m.phase = MovePhase::CopyVolumes, InvariantId::StopBeforeStart);
+    now(|m| m.ordered_to_run = true, InvariantId::StopBeforeStart);
+    let ordered = broken(after, "move/m1", |m: &mut Move| m.ordered_to_run = true);
+    step(&ordered, &ordered, InvariantId::GoneBeforeReturn);
+    let later = broken(after, &workload, |w: &mut Workload| w.placement = None);
+    step(after, &later, InvariantId::StopBeforeGrant);
+    let later = broken(after, &workload, |w: &mut Workload| w.data_generation = Generation(7));
+    step(after, &later, InvariantId::DataGenerationStands);
+    let small = |n: &mut Node| n.facts.allocatable = [("cpu".to_string(), 400)].into();
+    let free = broken(after, &workload, |w: &mut Workload| w.spec.services[0].resources = None);
+    step(&free, &broken(after, &a, small), InvariantId::BookedFits);
+}
+
 #[test]
 fn each_invariant_says_what_must_hold() {
     for id in InvariantId::ALL {

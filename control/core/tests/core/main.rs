@@ -5,14 +5,18 @@
 mod world;
 
 mod codec;
+mod drains;
 mod entries;
 mod golden;
 mod invariants;
+mod move_exploration;
+mod moves;
 mod names;
 mod nodes;
 mod placement;
 mod properties;
 mod reconcile;
+mod reconcile_moves;
 mod sessions;
 mod spec;
 mod tokens;

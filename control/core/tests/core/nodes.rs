@@ -82,7 +82,7 @@ fn a_node_is_deleted_only_when_nothing_is_placed_there() {
     world.ok(DeleteWorkload { uid: app.uid.clone(), ..Default::default() });
     assert_eq!(world.refused(DeleteNode { node: id.clone() }), "node-not-empty", "it is not proven gone yet");
     let removed = vec![app.uid];
-    world.ok(ReportStatus { node: id.clone(), epoch: world.epoch(&id), statuses: Vec::new(), removed });
+    world.ok(ReportStatus { node: id.clone(), epoch: world.epoch(&id), removed, ..Default::default() });
     assert_eq!(world.events(DeleteNode { node: id.clone() }), ["NodeSessionClosed", "NodeDeleted"]);
     assert_eq!(world.refused(DeleteNode { node: id.clone() }), "unknown-node");
     assert!(world.state.node_events(&id).is_empty());

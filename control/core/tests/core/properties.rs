@@ -15,7 +15,7 @@ use proptest::strategy::ValueTree;
 type Dice = (u8, u8, u8, u8, u8);
 
 fn dice() -> impl Strategy<Value = Dice> {
-    (0..26u8, 0..4u8, 0..4u8, 0..4u8, 0..4u8)
+    (0..42u8, 0..4u8, 0..4u8, 0..4u8, 0..4u8)
 }
 
 /// A command over four nodes, tokens, servers and workloads. Most assume what is so, some what was so or never was.
@@ -57,7 +57,8 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
             fingerprint: fingerprint(1),
             server: ServerId(if d == 3 { 2 } else { 1 }),
             node,
-            ..Default::default()
+            facts: Facts { allocatable: [("cpu".to_string(), 1_000)].into(), ..Default::default() },
+            address: String::new(),
         }
         .into(),
         9 if b > 1 => CheckpointSeen { seen: vec![Seen { node, epoch, last_seen_ms: number * 100_000 }] }.into(),
@@ -94,11 +95,19 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
             let node = placed.map_or(node, |placement| placement.node.clone());
             let epoch = if d == 0 { epoch } else { world.epoch(&node) };
             let statuses = vec![StatusReport { uid: uid.clone(), status }];
-            ReportStatus { node, epoch, statuses, removed: if c < 2 { vec![uid] } else { vec![] } }.into()
+            ReportStatus {
+                node,
+                epoch,
+                statuses,
+                removed: if c < 2 { vec![uid] } else { vec![] },
+                ..Default::default()
+            }
+            .into()
         }
         24 if c == 0 => RevokeApiToken { id: TokenId::new(format!("t{a}")), forget: b == 0 }.into(),
         24 if c == 1 => RevokeApiToken { id: "root".into(), forget: b == 0 }.into(),
         24 => PutApiToken { token: api_token(&format!("t{a}"), Ability::ALL[usize::from(b) % 3]) }.into(),
+        26..=41 => move_command(world, which, (node, uid), (a, b, c, d), number),
         _ if c == 0 && d == 0 => Incarnate { incarnation: world.state.incarnation() + u64::from(a) }.into(),
         _ if c == 1 => {
             RemoveServer { server: world.state.servers().last().map_or(ServerId(1), |server| server.id) }.into()
@@ -108,6 +117,92 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
             let id = if b == 0 { ServerId(2) } else { world.state.next_server_id() };
             PutServer { server: Server { id, ..server(number) }, token_hash: Some(hash(token)) }.into()
         }
+    }
+}
+
+/// A command about moves and drains; most assume what is so.
+fn move_command(
+    world: &World,
+    which: u8,
+    (node, uid): (NodeId, WorkloadUid),
+    (a, b, c, d): (u8, u8, u8, u8),
+    number: u64,
+) -> Command {
+    let running = world.state.running_moves().nth(usize::from(a) % 2).or(world.state.moves().last());
+    let id = running.map_or(MoveId::new(format!("m{a}")), |mv| mv.id.clone());
+    let drain = world.state.running_drains().next().or(world.state.drains().last());
+    let drain_id = drain.map_or(DrainId::new("none"), |drain| drain.id.clone());
+    match which {
+        26 | 27 => {
+            let settings = MoveSettings { attempts_max: u32::from(d), ..Default::default() };
+            StartMove { id: MoveId::new(format!("m{number}")), uid, target: (b == 0).then_some(node), settings }.into()
+        }
+        28 | 34..=37 => AdvanceMove {
+            id,
+            expect_phase: running.map(|mv| mv.phase).unwrap_or_default(),
+            expect_attempt: running.map_or(0, |mv| mv.attempt),
+            expect_step: running.map_or(0, |mv| mv.step_count + u32::from(d == 0)),
+            outcome: StepOutcome::ALL[usize::from(if c < 2 { 0 } else { b })],
+            detail: "test".into(),
+        }
+        .into(),
+        29 if d == 0 => CancelMove { id, reason: String::new() }.into(),
+        29 if d == 1 => LoseNode { node, reason: String::new() }.into(),
+        29 => {
+            running.map_or(CancelMove { id, reason: String::new() }.into(), |mv| obedient_report(world, mv, c).into())
+        }
+        30 => StartDrain {
+            id: DrainId::new(format!("d{number}")),
+            target: (b == 0).then(|| world.state.nodes().last().map(|n| n.id.clone()).unwrap_or_default()),
+            node,
+            ..Default::default()
+        }
+        .into(),
+        31 if c == 0 => CancelDrain { id: drain_id, reason: String::new() }.into(),
+        31 => AdvanceDrain { id: drain_id, expect_step: drain.map_or(0, |drain| drain.step_count) }.into(),
+        32 if b == 0 => RestartWorkload { uid, expect_revision: None }.into(),
+        32 if b == 1 => SuspendWorkload { uid, expect_revision: None }.into(),
+        32 => ResumeWorkload { uid, expect_revision: None }.into(),
+        _ => running
+            .map_or(RestartWorkload { uid, expect_revision: None }.into(), |mv| obedient_report(world, mv, c).into()),
+    }
+}
+
+/// What an end of a move says when all goes well: the target with a low number, the source with a high one.
+fn obedient_report(world: &World, mv: &Move, end: u8) -> ReportStatus {
+    let placed = world.state.workload(&mv.workload).and_then(|workload| workload.placement.as_ref());
+    let (node, generation) = if end < 2 {
+        (mv.target.clone(), mv.target_generation)
+    } else {
+        (mv.source.clone(), placed.map(|placement| placement.generation).unwrap_or_default())
+    };
+    let phase = match (end < 2, mv.phase) {
+        (false, _) => Phase::Stopped,
+        (true, MovePhase::Place | MovePhase::Verify) => Phase::Running,
+        (true, _) => Phase::Pending,
+    };
+    let transfer = VolumeTransfer {
+        volume: "data".into(),
+        round_done: mv.round,
+        source_digest: "x".into(),
+        target_digest: "x".into(),
+        ..Default::default()
+    };
+    let status = WorkloadStatus {
+        observed_generation: generation,
+        phase,
+        ready: true,
+        transfers: vec![transfer],
+        containers: if phase == Phase::Running { vec![ContainerStatus::default()] } else { vec![] },
+        ..Default::default()
+    };
+    let gone = |generation| RemovedGrant { uid: mv.workload.clone(), generation };
+    ReportStatus {
+        epoch: world.epoch(&node),
+        node,
+        statuses: vec![StatusReport { uid: mv.workload.clone(), status }],
+        removed_grants: vec![gone(mv.target_generation), gone(mv.source_generation)],
+        ..Default::default()
     }
 }
 
@@ -123,6 +218,11 @@ fn apply_workload(world: &World, kind: WorkloadKind, (a, b, c, d): (u8, u8, u8, 
         spec.volumes = vec![VolumeSpec { name: "data".into(), kind: VolumeKind::Managed }];
     }
     let node = (d == 1).then(|| world.state.nodes().next().map_or("nd_0".into(), |node| node.id.clone()));
+    if world.state.supports(Feature::Moves) && b == 2 {
+        let resources = Resources { cpu_millis: 500 * u64::from(c), memory_bytes: 1 << 20, disk_bytes: 0 };
+        spec.services[0].resources = Some(resources);
+        spec.suspended = d == 2;
+    }
     ApplyWorkload {
         uid: WorkloadUid::new(format!("w{number}")),
         kind,
@@ -134,9 +234,13 @@ fn apply_workload(world: &World, kind: WorkloadKind, (a, b, c, d): (u8, u8, u8, 
 }
 
 fn run(steps: &[Dice]) -> World {
-    let mut world = World::new();
+    // Every other history begins before moves were known.
+    let mut world = if steps.len().is_multiple_of(2) { World::moving() } else { World::new() };
     for name in ["n0", "n1", "n2"] {
-        world.node(name);
+        let node = world.node(name);
+        let mut open = world.open_command(&node);
+        open.facts.allocatable.insert("cpu".into(), 1_000);
+        world.ok(open);
     }
     for step in steps {
         let command = command(&world, *step);
@@ -157,8 +261,8 @@ fn run(steps: &[Dice]) -> World {
 fn random_histories_reach_every_command_both_ways() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut accepted, mut refused) = (std::collections::BTreeMap::new(), std::collections::BTreeSet::new());
-    for _ in 0..200 {
-        let steps = vec(dice(), 80).new_tree(&mut runner).unwrap().current();
+    for _ in 0..300 {
+        let steps = vec(dice(), 120).new_tree(&mut runner).unwrap().current();
         let world = run(&steps);
         let mut state = State::default();
         for (revision, entry) in world.log {
@@ -220,16 +324,26 @@ proptest! {
             heard.last_braked_ms = Some(now_ms);
         }
         for command in first.commands {
-            world.ok(command);
+            let steps = matches!(command, Command::AdvanceMove(_) | Command::AdvanceDrain(_));
+            let entry = world.entry(command);
+            let refused = world.apply(entry).reply.err();
+            prop_assert!(steps || refused.is_none(), "{:?}", refused);
         }
-        // What was freed or lost by the first pass may change why others wait: that is settled by the second.
-        let second = reconcile(&world.state, &heard, &Settings::default(), now_ms);
-        for command in second.commands {
-            prop_assert!(matches!(command, Command::PlaceWorkload(_)), "asked again: {:?}", command);
-            world.ok(command);
+        // What was freed or lost by the first pass may change why others wait: that is settled by the second. A move or a
+        // drain takes one step a pass, and has no more phases than this.
+        for _ in 0..64 {
+            let again = reconcile(&world.state, &heard, &Settings::default(), now_ms);
+            for command in again.commands {
+                let steps = matches!(command, Command::AdvanceMove(_) | Command::AdvanceDrain(_));
+                prop_assert!(steps || matches!(command, Command::PlaceWorkload(_)), "asked again: {:?}", command);
+                // A step that was right when the pass began may be wrong after the commands before it.
+                let entry = world.entry(command);
+                let refused = world.apply(entry).reply.err();
+                prop_assert!(steps || refused.is_none(), "{:?}", refused);
+            }
         }
-        let third = reconcile(&world.state, &heard, &Settings::default(), now_ms);
-        prop_assert_eq!(third.commands, vec![]);
+        let last = reconcile(&world.state, &heard, &Settings::default(), now_ms);
+        prop_assert_eq!(last.commands, vec![]);
     }
 
     #[test]
@@ -237,7 +351,7 @@ proptest! {
         let _ = decode_entry(&bytes);
         let _ = decode_outcome(&bytes);
         let keys = ["meta", "cluster", "server/1", "node/a", "node-events/a", "join-token/a", "api-token/a"];
-        for kind in keys.into_iter().chain(["workload/a", "audit/1", "reply/a"]) {
+        for kind in keys.into_iter().chain(["workload/a", "audit/1", "reply/a", "move/a", "drain/a"]) {
             let _ = State::load([(kind.as_bytes(), bytes.as_slice())]);
         }
         let _ = State::load([(bytes.as_slice(), b"".as_slice())]);

@@ -26,8 +26,8 @@ fn good() -> WorkloadSpec {
             port: 80,
             scope: "Internal".into(),
         }],
-        expire_at_ms: None,
         selector: labels(&[("site", "hall-b")]),
+        ..Default::default()
     }
 }
 

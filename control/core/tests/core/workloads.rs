@@ -109,6 +109,7 @@ fn a_deleted_workload_is_gone_when_its_node_has_proven_it() {
         epoch: world.epoch(node),
         statuses: Vec::new(),
         removed: vec![uid.clone()],
+        ..Default::default()
     };
     let early = proof(&world, &a);
     assert!(world.events(early).is_empty(), "nobody asked for its removal");

@@ -35,6 +35,49 @@ impl World {
         world
     }
 
+    /// A cluster whose servers all know moves.
+    pub fn moving() -> World {
+        let mut world = World::new();
+        world.ok(SetFeatureLevel { level: Feature::Moves.level() });
+        world
+    }
+
+    /// The step of a move that the leader would ask for.
+    pub fn step_of(&self, id: &str, outcome: StepOutcome) -> AdvanceMove {
+        let mv = self.mv(id);
+        AdvanceMove {
+            id: id.into(),
+            expect_phase: mv.phase,
+            expect_attempt: mv.attempt,
+            expect_step: mv.step_count,
+            outcome,
+            detail: "test".into(),
+        }
+    }
+
+    /// Takes that step; it must be accepted.
+    pub fn advance(&mut self, id: &str, outcome: StepOutcome) -> MovePhase {
+        let step = self.step_of(id, outcome);
+        self.ok(step);
+        self.mv(id).phase
+    }
+
+    pub fn mv(&self, id: &str) -> &Move {
+        self.state.get_move(&id.into()).unwrap()
+    }
+
+    /// The target of a move reports the phase under its grant.
+    pub fn status_of_target(&self, id: &str, phase: Phase) -> ReportStatus {
+        let mv = self.mv(id);
+        let status = WorkloadStatus { observed_generation: mv.target_generation, phase, ..Default::default() };
+        ReportStatus {
+            node: mv.target.clone(),
+            epoch: self.epoch(&mv.target),
+            statuses: vec![StatusReport { uid: mv.workload.clone(), status }],
+            ..Default::default()
+        }
+    }
+
     /// A number never given before, for names and ids.
     pub fn fresh(&mut self) -> u64 {
         self.made += 1;
@@ -177,7 +220,7 @@ impl World {
             node: node.clone(),
             epoch: self.epoch(node),
             statuses: vec![StatusReport { uid: workload.uid.clone(), status }],
-            removed: Vec::new(),
+            ..Default::default()
         }
     }
 }

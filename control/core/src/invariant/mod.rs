@@ -1,6 +1,8 @@
 //! What is always true of the state, each with a name and one sentence. Defined once; used by unit, property and
 //! simulation tests and by debug builds. Checking is a pass over everything: not for production.
 
+mod moves;
+
 use crate::limits;
 use crate::model::Connection;
 use crate::schedule::host_ports;
@@ -52,8 +54,22 @@ invariants! {
     GenerationRises "A workload's highest generation never falls, and a new grant has a higher one.";
     EpochRises "A node's highest epoch never falls.";
     DeletionStands "A workload that is being deleted stays so until it is gone.";
-    CordonHolds "No workload is newly given to a node that was cordoned all the while.";
+    CordonHolds "No workload is newly given to a node that was cordoned all the while, but by a move that began before.";
     TokenUseStands "Who spent a join token never changes.";
+    RunningMoveOnce "At most one move of a workload runs.";
+    RunningDrainOnce "At most one drain of a node runs.";
+    MoveEndsExist "A running move has two nodes that exist and differ.";
+    MoveHoldsWorkload "A running move's workload exists, is not being deleted, and is placed on the source until the switch, and on the target from then on.";
+    MoveOver "A move or drain is over exactly when it has an end in time, and a move is done exactly when it succeeded.";
+    OneRunner "No two nodes are told to run one stateful workload.";
+    MoveStands "What a move or drain was about never changes, and one that is over stays so.";
+    CommitStands "A move that has switched never goes back.";
+    StopBeforeGrant "A stateful workload leaves its node only by the switch of a move that recorded its stop, or when the node was declared lost.";
+    StopBeforeStart "The target of a stateful move is told to run only after the source's stop was recorded under its grant.";
+    GoneBeforeReturn "The source of a stateful move is told to run again only after the target's copy was reported gone, or the target was declared lost, or it had never been told to run.";
+    DataGenerationStands "A data generation changes only at the first grant, at a switch, or after the data were given up.";
+    BookedFits "What is asked for on a node never rises above what the node says it can give.";
+    LostIsSilent "A node that was declared lost has no session and no placement but those that a running move still needs.";
     CertificateRises "A node's certificate generation never falls, and another certificate has a higher one.";
 }
 
@@ -87,6 +103,7 @@ pub fn check(state: &State) -> Vec<Violation> {
     check_tokens(state, &mut found);
     check_bounds(state, &mut found);
     check_revisions(state, &mut found);
+    moves::check(state, &mut found);
     found.expect(state.indexes_are_exact(), InvariantId::IndexesExact, || "rebuilt indexes differ".into());
     found.0
 }
@@ -99,7 +116,10 @@ pub fn check_step(before: &State, after: &State) -> Vec<Violation> {
     for old in before.workloads() {
         let Some(new) = after.workload(&old.uid) else { continue };
         let regranted = new.placement.is_some() && new.placement != old.placement;
-        let rises = if regranted { old.last_generation < new.last_generation } else { true };
+        // A switch is to the grant that the target took when its move began.
+        let switched = before.running_move(&old.uid).map(|mv| mv.target_generation)
+            == new.placement.as_ref().map(|placement| placement.generation);
+        let rises = !regranted || switched || old.last_generation < new.last_generation;
         let rises = rises && old.last_generation <= new.last_generation;
         found.expect(rises, InvariantId::GenerationRises, || format!("workload {}", old.name));
         found.expect(new.deleting || !old.deleting, InvariantId::DeletionStands, || format!("workload {}", old.name));
@@ -111,7 +131,8 @@ pub fn check_step(before: &State, after: &State) -> Vec<Violation> {
         // The same revision: nothing happened to the node in between, an uncordon neither.
         let closed = |state: &State| state.node(node).filter(|n| !n.schedulable).map(|n| n.revision);
         let cordoned = closed(before).is_some() && closed(before) == closed(after);
-        found.expect(was_there || !cordoned, InvariantId::CordonHolds, || format!("workload {}", new.name));
+        let promised = before.running_move(&new.uid).is_some_and(|mv| mv.target == *node);
+        found.expect(was_there || promised || !cordoned, InvariantId::CordonHolds, || format!("workload {}", new.name));
     }
     for old in before.nodes() {
         let Some(new) = after.node(&old.id) else { continue };
@@ -128,6 +149,7 @@ pub fn check_step(before: &State, after: &State) -> Vec<Violation> {
         let same = after.join_token(&old.id).is_none_or(|new| new.used == old.used);
         found.expect(same, InvariantId::TokenUseStands, || format!("join token {}", old.id));
     }
+    moves::check_step(before, after, &mut found);
     found.0
 }
 
@@ -223,6 +245,8 @@ fn check_bounds(state: &State, found: &mut Found) {
         ("API tokens", state.api_tokens().len(), limits::API_TOKENS_MAX),
         ("audit", state.audit().count(), limits::AUDIT_RECORDS_MAX),
         ("replies", state.replies_kept(), limits::REPLIES_MAX),
+        ("moves", state.moves().len(), limits::MOVES_KEPT + limits::MOVES_RUNNING_MAX),
+        ("drains", state.drains().len(), limits::DRAINS_KEPT + limits::NODES_MAX),
     ];
     for (what, count, max) in counts {
         found.expect(count <= max, InvariantId::Bounded, || format!("{count} {what}"));
@@ -245,7 +269,10 @@ fn check_revisions(state: &State, found: &mut Found) {
     let workloads = state.workloads().map(|workload| workload.revision);
     let join_tokens = state.join_tokens().map(|token| token.revision);
     let api_tokens = state.api_tokens().map(|token| token.revision);
-    let newest = servers.chain(nodes).chain(workloads).chain(join_tokens).chain(api_tokens).max();
+    let moves = state.moves().map(|mv| mv.revision);
+    let drains = state.drains().map(|drain| drain.revision);
+    let newest =
+        servers.chain(moves).chain(drains).chain(nodes).chain(workloads).chain(join_tokens).chain(api_tokens).max();
     let bounded = newest.is_none_or(|newest| newest <= state.revision());
     found.expect(bounded, InvariantId::RevisionBounded, || format!("{newest:?} above {}", state.revision()));
 }

@@ -1,0 +1,142 @@
+//! What the leader does by itself for moves and drains: steps, attempts, timeouts, and all of it again under a new leader.
+
+use crate::world::*;
+use cara_core::command::*;
+use cara_core::model::*;
+use cara_core::reconcile::*;
+use cara_core::*;
+
+const MINUTE_MS: u64 = 60_000;
+
+/// A move that has just begun, and a leader that hears everybody.
+fn moving(stateful: bool) -> (World, Heard) {
+    let mut world = World::moving();
+    world.node("a");
+    let mut create = world.app_command("web", "nginx");
+    if stateful {
+        create.spec.volumes = vec![VolumeSpec { name: "pg".into(), kind: VolumeKind::Managed }];
+    }
+    let uid = world.workload_answer(create).uid;
+    world.node("b");
+    world.ok(StartMove { id: "m1".into(), uid, target: None, settings: MoveSettings::default() });
+    (world, Heard::default())
+}
+
+/// One pass; what it asked for is applied.
+fn pass(world: &mut World, heard: &mut Heard, now_ms: u64) -> Decision {
+    for node in world.state.nodes().filter(|node| node.connection == Connection::Online) {
+        let epoch = node.session.as_ref().unwrap().epoch;
+        heard.nodes.insert(node.id.clone(), Heartbeat { epoch, at_ms: now_ms });
+    }
+    heard.observe(&world.state, now_ms);
+    let decision = reconcile(&world.state, heard, &Settings::default(), now_ms);
+    for command in &decision.commands {
+        world.ok(command.clone());
+    }
+    decision
+}
+
+fn outcomes(world: &World) -> Vec<(MovePhase, StepOutcome)> {
+    world.mv("m1").steps.iter().map(|step| (step.phase, step.outcome)).collect()
+}
+
+fn say(world: &mut World, phase: Phase, change: impl FnOnce(&mut WorkloadStatus)) {
+    let mut report = world.status_of_target("m1", phase);
+    change(&mut report.statuses[0].status);
+    world.ok(report);
+}
+
+#[test]
+fn a_phase_that_fails_is_tried_five_times_three_seconds_apart_and_then_taken_back() {
+    let (mut world, mut heard) = moving(false);
+    say(&mut world, Phase::Failed, |status| status.reason = "ImagePullFailed".into());
+    let first = pass(&mut world, &mut heard, 0);
+    assert_eq!((first.commands.len(), first.wake_at), (0, Some(3_000)));
+    for attempt in 1..5 {
+        assert!(pass(&mut world, &mut heard, attempt * 3_000 - 1).commands.is_empty());
+        assert_eq!(pass(&mut world, &mut heard, attempt * 3_000).commands.len(), 1);
+        assert_eq!(world.mv("m1").attempt, u32::try_from(attempt).unwrap() + 1);
+        pass(&mut world, &mut heard, attempt * 3_000);
+    }
+    pass(&mut world, &mut heard, 15_000);
+    assert_eq!(
+        (world.mv("m1").phase, world.mv("m1").error.as_str()),
+        (MovePhase::Rollback, "target failed: ImagePullFailed")
+    );
+}
+
+#[test]
+fn a_wait_is_written_down_once_and_ends_after_five_minutes() {
+    let (mut world, mut heard) = moving(false);
+    say(&mut world, Phase::Pending, |status| status.ready = true);
+    pass(&mut world, &mut heard, 0);
+    say(&mut world, Phase::Pending, |status| status.containers = vec![ContainerStatus::default()]);
+    pass(&mut world, &mut heard, 0);
+    assert_eq!(world.mv("m1").phase, MovePhase::Verify);
+    assert_eq!(pass(&mut world, &mut heard, 0).commands, []);
+    pass(&mut world, &mut heard, 3_000);
+    assert_eq!(outcomes(&world).last(), Some(&(MovePhase::Verify, StepOutcome::Waiting)));
+    let quiet = pass(&mut world, &mut heard, 5 * MINUTE_MS - 1);
+    assert_eq!((quiet.commands.len(), quiet.wake_at), (0, Some(5 * MINUTE_MS)));
+    pass(&mut world, &mut heard, 5 * MINUTE_MS);
+    assert_eq!(world.mv("m1").phase, MovePhase::Rollback);
+}
+
+#[test]
+fn a_new_leader_goes_on_from_the_log_and_gives_the_phase_its_full_time() {
+    let (mut world, mut heard) = moving(true);
+    say(&mut world, Phase::Pending, |status| {
+        status.ready = true;
+        status.transfers = vec![VolumeTransfer { volume: "pg".into(), round_done: 1, ..Default::default() }];
+    });
+    pass(&mut world, &mut heard, 0);
+    assert_eq!(world.mv("m1").phase, MovePhase::StopSource);
+    pass(&mut world, &mut heard, 4 * MINUTE_MS);
+    // Another leader, with a clock of its own and no memory.
+    let mut heard = Heard { leader_since_ms: 9_000_000, ..Heard::default() };
+    pass(&mut world, &mut heard, 9_000_000);
+    pass(&mut world, &mut heard, 9_000_000 + 5 * MINUTE_MS - 1);
+    assert_eq!(world.mv("m1").phase, MovePhase::StopSource);
+    pass(&mut world, &mut heard, 9_000_000 + 5 * MINUTE_MS);
+    assert_eq!(world.mv("m1").phase, MovePhase::Rollback);
+}
+
+#[test]
+fn a_drain_is_carried_to_its_end_and_then_asks_for_nothing() {
+    let mut world = World::moving();
+    let a = world.node("a");
+    for name in ["one", "two"] {
+        world.app(name, "nginx");
+    }
+    world.node("b");
+    world.ok(StartDrain { id: "d1".into(), node: a.clone(), ..Default::default() });
+    let mut heard = Heard::default();
+    for now_ms in 0..64 {
+        let moves: Vec<Move> = world.state.running_moves().cloned().collect();
+        assert!(moves.len() <= 1, "one after the other");
+        for mv in moves {
+            let mut report = world.status_of_target(mv.id.as_str(), Phase::Running);
+            report.statuses[0].status.ready = true;
+            report.statuses[0].status.containers = vec![ContainerStatus::default()];
+            world.ok(report);
+            let gone = RemovedGrant { uid: mv.workload, generation: mv.source_generation };
+            let epoch = world.epoch(&a);
+            world.ok(ReportStatus { node: a.clone(), epoch, removed_grants: vec![gone], ..Default::default() });
+        }
+        pass(&mut world, &mut heard, now_ms);
+    }
+    assert_eq!(world.state.drain(&"d1".into()).unwrap().status, DrainStatus::Succeeded);
+    assert_eq!((world.state.placed_count(&a), world.state.moves().len()), (0, 2));
+    assert_eq!(pass(&mut world, &mut heard, 100).commands, []);
+}
+
+#[test]
+fn what_is_being_moved_is_neither_rescheduled_nor_expired() {
+    let (mut world, mut heard) = moving(false);
+    let a = world.state.node_by_name("a").unwrap().id.clone();
+    world.ok(CloseSession { node: a, epoch: Epoch(1), reason: String::new() });
+    pass(&mut world, &mut heard, 0);
+    let decision = pass(&mut world, &mut heard, 10 * MINUTE_MS);
+    assert!(!decision.commands.iter().any(|command| matches!(command, Command::RevokePlacement(_))));
+    assert!(world.mv("m1").is_running());
+}
