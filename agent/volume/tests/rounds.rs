@@ -5,10 +5,12 @@
 mod support;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cara_volume::tree::{New, Tree};
-use cara_volume::{Manifest, MemoryTree, SourceSession, VolumeError, run_round};
+use cara_volume::wire::hashes_from_wire;
+use cara_volume::{Manifest, MemoryTree, Need, SourceSession, TargetSession, VolumeError, run_round};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use support::*;
@@ -116,6 +118,40 @@ fn one_percent_changed_sends_about_one_percent_and_touches_nothing_else() {
 }
 
 #[test]
+fn a_large_file_that_became_shorter_or_longer_is_changed_in_place() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    let (mut source, mut target) = (MemoryTree::new(), MemoryTree::new());
+    write(&mut source, &path("a"), &noise(&mut rng, 4 << 20));
+    copy(&mut source, &mut target, true).unwrap();
+    let inode = target.stat(&path("a")).unwrap().unwrap().inode;
+    for size in [3 << 20, 5 << 20] {
+        source.set_size(&path("a"), size).unwrap();
+        copy(&mut source, &mut target, true).unwrap();
+        assert_same(&source, &target);
+        assert_eq!(target.stat(&path("a")).unwrap().unwrap().inode, inode);
+    }
+}
+
+#[test]
+fn names_of_one_file_stay_names_of_one_file() {
+    let (mut source, mut target) = (MemoryTree::new(), MemoryTree::new());
+    write(&mut source, &path("a"), b"one");
+    source.create(&path("b"), New::HardLink(&path("a"))).unwrap();
+    source.create(&path("c"), New::HardLink(&path("a"))).unwrap();
+    copy(&mut source, &mut target, true).unwrap();
+    assert_same(&source, &target);
+    // New content under all names; then one of them becomes a file of its own.
+    source.write(&path("b"), 0, b"two").unwrap();
+    copy(&mut source, &mut target, true).unwrap();
+    assert_same(&source, &target);
+    source.remove(&path("c")).unwrap();
+    write(&mut source, &path("c"), b"two");
+    let report = copy(&mut source, &mut target, true).unwrap();
+    assert_eq!(report.bytes_sent, 0);
+    assert_same(&source, &target);
+}
+
+#[test]
 fn content_that_only_moved_is_not_sent_and_equal_content_is_sent_once() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     let (mut source, mut target) = (MemoryTree::new(), MemoryTree::new());
@@ -164,6 +200,43 @@ fn a_file_that_changes_under_the_copy_is_left_to_the_next_round_and_an_error_in_
         assert_eq!((report.bytes_sent, report.changed.count), (100_000, 0));
         assert_same(&source, &target);
     }
+}
+
+#[test]
+fn progress_rises_to_the_total() {
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    let (mut source, mut tree) = (MemoryTree::new(), MemoryTree::new());
+    for i in 0..20 {
+        write(&mut source, &path(&format!("{i}")), &noise(&mut rng, 1_000_000));
+    }
+    let mut session = SourceSession::new();
+    session.begin(&round(1, true), 0);
+    while !session.step(&source).unwrap() {}
+    let mut target = TargetSession::new(round(1, true), None, 0);
+    let mut seen = vec![target.progress()];
+    loop {
+        match target.step(&mut tree, 0).unwrap() {
+            Need::Step => {}
+            Need::Manifest(_) => {
+                session.pages().unwrap().for_each(|page| target.take_page(page.unwrap()).unwrap());
+            }
+            Need::Chunks(request) => {
+                let hashes = hashes_from_wire(&request.hashes).unwrap();
+                // Only what a batch may hold is in memory at a time.
+                assert!(hashes.len() * (64 << 10) < 16 << 20, "{} chunks", hashes.len());
+                for hash in hashes {
+                    target.take_chunk(session.chunk(&source, hash).unwrap()).unwrap();
+                }
+            }
+            Need::Done => break,
+        }
+        seen.push(target.progress());
+    }
+    seen.push(target.progress());
+    assert!(seen.is_sorted_by_key(|progress| (progress.phase, progress.bytes_done, progress.files)));
+    assert_eq!(seen.iter().map(|progress| progress.phase).collect::<BTreeSet<_>>().len(), 6);
+    let end = seen[seen.len() - 1];
+    assert_eq!((end.bytes_done, end.bytes_sent, end.bytes_total, end.files), (20_000_000, 20_000_000, 20_000_000, 20));
 }
 
 #[test]

@@ -11,6 +11,8 @@ use crate::{TreeError, VolumeError, VolumePath};
 
 /// Room for a name in a header; longer ones need a record.
 const NAME_BYTES: usize = 100;
+/// Seven octal digits. Linux gives 12 bits to the major number and 20 to the minor one.
+const DEVICE_NUMBER_MAX: u32 = 0o7_777_777;
 
 /// Writes the tree as an archive, the root as `./`, and returns the writer.
 ///
@@ -70,6 +72,9 @@ fn append<W: Write>(
     header.set_mtime(u64::try_from(meta.mtime_ns / 1_000_000_000).unwrap_or(0));
     if matches!(kind, EntryType::Char | EntryType::Block) {
         let (major, minor) = device_numbers(stat.device);
+        if major.max(minor) > DEVICE_NUMBER_MAX {
+            return Err(failed("write")(std::io::Error::other(format!("the device {path} has too large a number"))));
+        }
         header.set_device_major(major).and_then(|()| header.set_device_minor(minor)).map_err(failed("write"))?;
     }
     let old = header.as_old_mut();

@@ -30,11 +30,13 @@ pub fn round(number: u32, is_final: bool) -> pb::Round {
     pb::Round { number, r#final: is_final, ..pb::Round::default() }
 }
 
+type Change<'a> = Box<dyn FnOnce(&mut dyn Tree) + 'a>;
+
 /// A source in the same process. `before_chunks` may change it between the manifest and the chunks.
 pub struct Local<'a> {
     pub tree: &'a mut dyn Tree,
     pub session: &'a mut SourceSession,
-    pub before_chunks: Option<Box<dyn FnOnce(&mut dyn Tree) + 'a>>,
+    pub before_chunks: Option<Change<'a>>,
     /// When its scan begins.
     pub now_ns: i64,
 }
@@ -172,11 +174,19 @@ fn random_size(rng: &mut ChaCha8Rng) -> usize {
     }
 }
 
+/// Only root may give files away, and works in folders that their owner may not enter.
+fn is_root() -> bool {
+    cfg!(target_os = "linux") && rustix::process::geteuid().is_root()
+}
+
 fn random_meta(rng: &mut ChaCha8Rng, has_attributes: bool) -> Meta {
+    let modes: &[u32] =
+        if is_root() { &[0o644, 0o600, 0, 0o755, 0o4755, 0o1777, 0o2770] } else { &[0o755, 0o700, 0o4755, 0o1777] };
+    let owners: &[u32] = if is_root() { &[0, 999, 70_000] } else { &[0] };
     let mut meta = Meta {
-        mode: *[0o644, 0o600, 0o755, 0o700, 0o4755, 0o1777, 0o2770].choose(rng).unwrap(),
-        uid: *[0, 999, 70_000].choose(rng).unwrap(),
-        gid: *[0, 999].choose(rng).unwrap(),
+        mode: *modes.choose(rng).unwrap(),
+        uid: *owners.choose(rng).unwrap(),
+        gid: *owners.choose(rng).unwrap(),
         mtime_ns: rng.random_range(0..2_000_000_000_000_000_000),
         ..Meta::default()
     };
