@@ -151,6 +151,55 @@ fn names_of_one_file_stay_names_of_one_file() {
     assert_same(&source, &target);
 }
 
+/// A target that has 4 MiB of noise under "a", and so has the source.
+fn pair(rng: &mut ChaCha8Rng) -> (MemoryTree, MemoryTree, Vec<u8>) {
+    let (mut source, mut target) = (MemoryTree::new(), MemoryTree::new());
+    let content = noise(rng, 4 << 20);
+    write(&mut source, &path("a"), &content);
+    copy(&mut source, &mut target, true).unwrap();
+    (source, target, content)
+}
+
+#[test]
+fn what_was_overwritten_before_it_was_needed_is_fetched() {
+    let mut rng = ChaCha8Rng::seed_from_u64(10);
+    let (mut source, mut target, old) = pair(&mut rng);
+    source.write(&path("a"), 2 << 20, &noise(&mut rng, 10_000)).unwrap();
+    write(&mut source, &path("b"), &old);
+    let report = copy(&mut source, &mut target, true).unwrap();
+    assert!(report.bytes_sent < 1 << 20, "{} bytes", report.bytes_sent);
+    assert_same(&source, &target);
+}
+
+#[test]
+fn a_file_in_which_content_moves_is_written_anew_from_what_is_here() {
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    let (mut source, mut target, mut content) = pair(&mut rng);
+    content.splice(3 << 20..3 << 20, *b"inserted");
+    source.write(&path("a"), 0, &content).unwrap();
+    let report = copy(&mut source, &mut target, true).unwrap();
+    assert!(report.bytes_sent < 600 << 10, "{} bytes", report.bytes_sent);
+    assert_same(&source, &target);
+}
+
+#[test]
+fn a_file_with_two_names_is_not_changed_in_place() {
+    let mut rng = ChaCha8Rng::seed_from_u64(12);
+    let (mut source, mut target, mut content) = pair(&mut rng);
+    source.create(&path("b"), New::HardLink(&path("a"))).unwrap();
+    copy(&mut source, &mut target, true).unwrap();
+    source.remove(&path("a")).unwrap();
+    content[2 << 20] ^= 1;
+    write(&mut source, &path("a"), &content);
+    let report = copy(&mut source, &mut target, true).unwrap();
+    // Only what is new under the first name: the content of the second was not spoilt.
+    let manifest = scan(&source);
+    let chunks = |name| manifest.entries()[manifest.find(&path(name)).unwrap()].chunks();
+    let new = chunks("a").iter().filter(|chunk| !chunks("b").contains(chunk));
+    assert_eq!(report.bytes_sent, new.map(|chunk| u64::from(chunk.length)).sum::<u64>());
+    assert_same(&source, &target);
+}
+
 #[test]
 fn content_that_only_moved_is_not_sent_and_equal_content_is_sent_once() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
