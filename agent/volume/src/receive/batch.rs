@@ -11,7 +11,7 @@ use crate::{Hash, VolumeError};
 /// Bytes asked for at once. They are all held in memory until they are written; at 1 Gbit/s this is 64 ms of the wire.
 const BATCH_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Chunks asked for at once: a folder of tiny files shall not take a call for each, and 4096 hashes fit into one message.
-pub(crate) const BATCH_CHUNKS_MAX: usize = 4096;
+const BATCH_CHUNKS_MAX: usize = 4096;
 /// Chunks looked at to fill a batch, so that a step stays short when nearly everything is here.
 const BATCH_LOOKED_AT_MAX: usize = 65_536;
 
