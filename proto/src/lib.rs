@@ -1,6 +1,6 @@
 //! The wire: every message that crosses a process boundary, one module per noun, and no logic.
 //!
-//! gRPC messages (`agent`, `cluster`, `node`, `raft`, `workload`) are generated from `proto/*.proto`; tags are
+//! gRPC messages (`agent`, `cluster`, `node`, `raft`, `volume`, `workload`) are generated from `proto/*.proto`; tags are
 //! append-only. [`rest`] holds the JSON bodies of the operator's API, written by hand because their shapes are what
 //! people type into manifests.
 //!
@@ -30,6 +30,12 @@ pub mod node {
 #[allow(missing_docs, clippy::all)] // Generated; the documentation is in raft.proto.
 pub mod raft {
     tonic::include_proto!("cara.raft");
+}
+
+/// A volume's content between two nodes, and the tunnel through the leader.
+#[allow(missing_docs, clippy::all)] // Generated; the documentation is in volume.proto.
+pub mod volume {
+    tonic::include_proto!("cara.volume");
 }
 
 /// What a node shall run and what it reports.
