@@ -21,6 +21,7 @@ pub const EVENTS: &[&str] = &[
     "raft.snapshot_written",
     "raft.snapshot_installed",
     "raft.purged",
+    "read.asked",
     "server.opened",
     "join.key_saved",
     "join.sent",
@@ -162,9 +163,9 @@ fn stray(fault: &Fault) -> Vec<String> {
     let given = [
         ("to", fault.to.is_some(), kind.needs_to()),
         ("dir", fault.dir.is_some(), kind == Kind::Partition),
-        ("add", fault.add.is_some(), matches!(kind, Kind::SlowLink | Kind::SlowDisk)),
-        ("by", fault.by.is_some(), kind == Kind::ClockStep),
-        ("ppm", fault.ppm.is_some(), kind == Kind::ClockDrift),
+        ("add", fault.add.is_some(), kind.takes_add()),
+        ("by", fault.by.is_some(), kind.takes_by()),
+        ("ppm", fault.ppm.is_some(), kind.takes_ppm()),
     ];
     let stray = given.into_iter().filter(|(_, is_given, is_used)| *is_given && !is_used);
     stray.map(|(name, ..)| format!("{kind} takes no {name}; leave it out")).collect()

@@ -117,6 +117,21 @@ impl Kind {
         matches!(self, Self::Partition | Self::Clog | Self::Hold | Self::SlowLink | Self::Reset)
     }
 
+    /// Does it look at `add`?
+    pub fn takes_add(self) -> bool {
+        matches!(self, Self::SlowLink | Self::SlowDisk)
+    }
+
+    /// Does it look at `by`?
+    pub fn takes_by(self) -> bool {
+        self == Self::ClockStep
+    }
+
+    /// Does it look at `ppm`?
+    pub fn takes_ppm(self) -> bool {
+        self == Self::ClockDrift
+    }
+
     /// May it lose what a server promised to keep? Of these at most a minority of servers is hit in one run.
     pub fn destroys(self) -> bool {
         matches!(self, Self::BitFlip | Self::LyingSync | Self::Wipe)

@@ -1,6 +1,7 @@
 //! What a seed makes of a scenario: every fault and operation with its time, nothing left to chance but whom a target
 //! means when its moment comes.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -242,6 +243,10 @@ fn planned(fault: &Fault, seed: u64, duration: Duration) -> Vec<PlannedFault> {
         .collect()
 }
 
+fn drawn(rng: &mut Stream, below: u64) -> i64 {
+    i64::try_from(rng.below(below)).unwrap_or_default()
+}
+
 fn what(fault: &Fault, rng: &mut Stream) -> What {
     /// A clock that jumps further than a certificate is old makes every peer refuse it: not by default.
     const STEP_MS: (i64, i64) = (-30_000, 30_000);
@@ -253,15 +258,16 @@ fn what(fault: &Fault, rng: &mut Stream) -> What {
         to: fault.to.clone(),
         is_oneway: fault.dir == Some(Dir::Oneway),
         add: fault.add.map_or(ADD, SpanRange::bounds),
-        step_ms: from + i64::try_from(rng.below(to.abs_diff(from) + 1)).unwrap_or_default(),
-        ppm: fault.ppm.unwrap_or_else(|| i64::try_from(rng.below(801)).unwrap_or_default() - 400),
+        step_ms: if fault.what.takes_by() { from + drawn(rng, to.abs_diff(from) + 1) } else { 0 },
+        ppm: fault.ppm.unwrap_or_else(|| if fault.what.takes_ppm() { drawn(rng, 801) - 400 } else { 0 }),
     }
 }
 
 impl Plan {
-    /// May the seed leave out and redraw?
-    pub fn is_swarm(&self) -> bool {
-        self.scenario.run.swarm
+    /// Ids of faults that must begin, or the run proves less than it says. A swarm may leave out what it likes.
+    pub fn required_faults(&self) -> BTreeSet<String> {
+        let faults = self.scenario.fault.iter().filter(|fault| !fault.optional && !self.scenario.run.swarm);
+        faults.map(|fault| fault.id.clone()).collect()
     }
 
     /// What happens and what is right, for people.
@@ -295,6 +301,7 @@ impl Plan {
 
 fn explicit(fault: &PlannedFault) -> Fault {
     let fixed = |duration| SpanRange::Fixed(Span(duration));
+    let kind = fault.what.kind;
     let (mut at, mut after, mut on) = (None, None, None);
     match &fault.when {
         When::At(time) => at = Some(fixed(*time)),
@@ -313,9 +320,9 @@ fn explicit(fault: &PlannedFault) -> Fault {
         dir: fault.what.is_oneway.then_some(Dir::Oneway),
         bind: fault.bind.clone(),
         lasts: fixed(fault.lasts),
-        add: Some(SpanRange::Between([Span(fault.what.add.0), Span(fault.what.add.1)])),
-        by: Some(vec![Step(fault.what.step_ms)]),
-        ppm: Some(fault.what.ppm),
+        add: kind.takes_add().then_some(SpanRange::Between([Span(fault.what.add.0), Span(fault.what.add.1)])),
+        by: kind.takes_by().then(|| vec![Step(fault.what.step_ms)]),
+        ppm: kind.takes_ppm().then_some(fault.what.ppm),
         optional: false,
         budget: Some(fault.budget),
     }

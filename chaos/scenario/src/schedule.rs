@@ -80,7 +80,8 @@ pub struct Schedule {
     /// Servers whose data a fault has destroyed.
     destroyed: BTreeSet<String>,
     ledger: Vec<Installed>,
-    is_swarm: bool,
+    /// Ids of the file that must begin.
+    required: BTreeSet<String>,
 }
 
 impl Schedule {
@@ -97,7 +98,7 @@ impl Schedule {
             matched: vec![0; plan.faults.len()],
             destroyed: BTreeSet::new(),
             ledger: Vec::new(),
-            is_swarm: plan.is_swarm(),
+            required: plan.required_faults(),
         }
     }
 
@@ -291,15 +292,14 @@ impl Schedule {
     }
 
     /// Faults that a scenario asks for and that never began, with the reason: a run without them proves less than it
-    /// says. An `every` needs one of its times only, and a swarm may leave out what it likes.
+    /// says. An `every` needs one of its times only.
     pub fn missed(&self) -> Vec<String> {
-        let wanted: BTreeSet<&str> = self.faults.iter().map(|fault| of_file(&fault.id)).collect();
         let began = |id: &str| self.ledger.iter().any(|entry| entry.skipped.is_none() && of_file(&entry.id) == id);
         let why = |id: &str| {
             let entry = self.ledger.iter().find(|entry| of_file(&entry.id) == id);
             entry.and_then(|entry| entry.skipped.clone()).unwrap_or_else(|| "its moment never came".to_owned())
         };
-        let missed = wanted.into_iter().filter(|id| !self.is_swarm && !began(id));
+        let missed = self.required.iter().filter(|id| !began(id));
         missed.map(|id| format!("fault {id} never began: {}", why(id))).collect()
     }
 

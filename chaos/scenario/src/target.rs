@@ -108,10 +108,10 @@ pub(crate) fn resolve(
     let followers = || view.servers().into_iter().filter(|server| Some(server) != leader.as_ref()).collect::<Vec<_>>();
     let hosts = match parse(text)? {
         Parsed::Leader => leader.iter().cloned().collect(),
-        Parsed::Follower(count) => some(&followers(), &count, rng),
-        Parsed::Server(count) => some(&view.servers(), &count, rng),
-        Parsed::Agent(count) => some(&view.agents(), &count, rng),
-        Parsed::Client(count) => some(&view.clients(), &count, rng),
+        Parsed::Follower(count) => some(&followers(), &count, view, rng),
+        Parsed::Server(count) => some(&view.servers(), &count, view, rng),
+        Parsed::Agent(count) => some(&view.agents(), &count, view, rng),
+        Parsed::Client(count) => some(&view.clients(), &count, view, rng),
         Parsed::Spare => view.spares().into_iter().take(1).collect(),
         Parsed::Minority => rng.choose(&view.servers(), view.servers().len().saturating_sub(1) / 2),
         Parsed::Majority { with_leader } => {
@@ -127,7 +127,7 @@ pub(crate) fn resolve(
         }
         Parsed::Any => {
             let all: Vec<String> = view.servers().into_iter().chain(view.agents()).collect();
-            rng.pick(&all).cloned().into_iter().collect()
+            some(&all, &Count::Any(1), view, rng)
         }
         Parsed::Event => event.map(str::to_owned).into_iter().collect(),
         Parsed::Bound(name) => bound.get(&name).cloned().ok_or_else(|| format!("nothing is bound to ${name} yet"))?,
@@ -135,10 +135,13 @@ pub(crate) fn resolve(
     if hosts.is_empty() { Err(format!("{text} means nobody now")) } else { Ok(hosts) }
 }
 
-fn some(group: &[String], count: &Count, rng: &mut Stream) -> Vec<String> {
+fn some(group: &[String], count: &Count, view: &dyn View, rng: &mut Stream) -> Vec<String> {
     match count {
         Count::All => group.to_vec(),
-        Count::Any(number) => rng.choose(group, *number),
+        Count::Any(number) => {
+            let up: Vec<String> = group.iter().filter(|host| view.is_running(host)).cloned().collect();
+            rng.choose(&up, *number)
+        }
         Count::Named(name) => group.iter().filter(|host| *host == name).cloned().collect(),
     }
 }
