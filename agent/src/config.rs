@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use cara_transport::JoinToken;
 
+/// Where an agent listens for other agents unless told otherwise: beside the servers' 7443.
+pub const VOLUME_LISTEN_DEFAULT: &str = "0.0.0.0:7444";
+
 /// How one agent runs. [`Config::new`] gives production's defaults; tests and the simulator shorten the times.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -14,6 +17,9 @@ pub struct Config {
     pub node_name: String,
     /// Where other nodes reach this one (host or IP address). Used when enrolling.
     pub advertise: String,
+    /// `host:port` on which other agents are answered when volumes move from this node. Port 0 = any; one that is taken is
+    /// replaced by any. Default 0.0.0.0:7444.
+    pub volume_listen: String,
     /// The join token; needed only as long as the data folder holds no identity.
     pub token: Option<JoinToken>,
     /// First wait after a failed connection; doubles up to [`Config::backoff_max`]. Default 1 s.
@@ -41,6 +47,7 @@ impl Config {
             data_dir: data_dir.into(),
             node_name: node_name.into(),
             advertise: advertise.into(),
+            volume_listen: VOLUME_LISTEN_DEFAULT.to_owned(),
             token: None,
             backoff_min: Duration::from_secs(1),
             backoff_max: Duration::from_secs(30),
@@ -61,6 +68,11 @@ impl Config {
     /// The private key of an enrolment that has not been answered yet.
     pub(crate) fn pending_key_file(&self) -> PathBuf {
         self.data_dir.join("enrol-key.pem")
+    }
+
+    /// The book of volumes that were made to be filled.
+    pub(crate) fn staged_file(&self) -> PathBuf {
+        self.data_dir.join("staged")
     }
 
     /// The ledger.

@@ -4,23 +4,13 @@
 //! with a jittered, doubling backoff, which starts over after a session in which a heartbeat was acknowledged.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
-use cara_env::Env;
-use cara_proto::agent::Report;
 use cara_proto::node::Facts;
-use tokio::sync::watch;
 
 use crate::backoff::{Backoff, jittered};
-use crate::config::Config;
 use crate::enrol::with_causes;
-use crate::error::RunError;
 use crate::facts;
-use crate::identity::Identity;
-use crate::keeper::Keeper;
-use crate::run::Shared;
-use crate::runtime::ContainerRuntime;
 use crate::session::{End, Ground, Why, hold};
 
 /// Hints followed in one round; servers that point at each other would otherwise keep us for ever.
@@ -50,18 +40,9 @@ enum Round {
 }
 
 impl Connector {
-    pub(crate) fn new(
-        env: Env,
-        config: Config,
-        identity: Identity,
-        runtime: Arc<dyn ContainerRuntime>,
-        shared: Shared,
-        reports: watch::Receiver<Option<Report>>,
-    ) -> Result<Self, RunError> {
-        let keeper = Arc::new(Keeper::new(env.clone(), config.identity_file(), identity)?);
-        let backoff = Backoff::new(config.backoff_min, config.backoff_max);
-        let ground = Ground { env, config, keeper, runtime, shared, reports };
-        Ok(Self { ground, backoff, favourite: None, facts: Facts::default(), complaint: String::new() })
+    pub(crate) fn new(ground: Ground) -> Self {
+        let backoff = Backoff::new(ground.config.backoff_min, ground.config.backoff_max);
+        Self { ground, backoff, favourite: None, facts: Facts::default(), complaint: String::new() }
     }
 
     /// Never returns.

@@ -26,6 +26,10 @@ pub const SPEC: &str = "cara.spec";
 pub const VOLUME: &str = "cara.volume";
 /// `true` on volumes that go with their workload.
 pub const EPHEMERAL: &str = "cara.ephemeral";
+/// Generation under which a volume's content was made; volumes only, absent on those of older agents.
+pub const DATA_GENERATION: &str = "cara.data-generation";
+/// `true` on volumes that were made to be filled by a transfer.
+pub const STAGED: &str = "cara.staged";
 
 /// Characters of a hash in names: 32 bits tell apart what has the same workload and part name.
 const HASH_CHARS: usize = 8;
@@ -69,11 +73,38 @@ impl Owner {
     /// that share an engine; it does not change with the generation, so that a volume stays the same volume.
     pub fn object_name(&self, assignment: &Assignment, part: &str) -> String {
         let identity = format!("{}\n{}\n{}\n{part}", self.cluster_id, self.node_id, assignment.uid);
-        let hash = cara_transport::fingerprint(identity.as_bytes());
-        let name: String = assignment.name.chars().take(NAME_CHARS).collect();
         let part = if part.is_empty() { String::new() } else { format!("-{part}") };
-        format!("cara-{name}{part}-{}", &hash[..HASH_CHARS])
+        name(assignment, &part, &identity)
     }
+
+    /// A volume's name. It holds the data generation, so that a copy never touches what lay here before; 0 is a workload of
+    /// an older server, whose volumes keep the name that they have.
+    pub fn volume_name(&self, assignment: &Assignment, volume: &str) -> String {
+        let data_generation = assignment.data_generation;
+        if data_generation == 0 {
+            return self.object_name(assignment, volume);
+        }
+        let (cluster, node, uid) = (&self.cluster_id, &self.node_id, &assignment.uid);
+        let identity = format!("{cluster}\n{node}\n{uid}\n{volume}\n{data_generation}");
+        name(assignment, &format!("-{volume}-g{data_generation}"), &identity)
+    }
+
+    /// The labels of a volume of this assignment.
+    pub fn volume_labels(&self, assignment: &Assignment, volume: &str, ephemeral: bool) -> Labels {
+        let mut labels = self.assigned(assignment);
+        labels.insert(VOLUME.to_owned(), volume.to_owned());
+        labels.insert(EPHEMERAL.to_owned(), ephemeral.to_string());
+        if assignment.data_generation != 0 {
+            labels.insert(DATA_GENERATION.to_owned(), assignment.data_generation.to_string());
+        }
+        labels
+    }
+}
+
+fn name(assignment: &Assignment, part: &str, identity: &str) -> String {
+    let hash = cara_transport::fingerprint(identity.as_bytes());
+    let name: String = assignment.name.chars().take(NAME_CHARS).collect();
+    format!("cara-{name}{part}-{}", &hash[..HASH_CHARS])
 }
 
 /// Do two objects belong to the same part of the same workload of the same cluster and node? The generation may differ.
@@ -81,9 +112,10 @@ pub(crate) fn same_owner(one: &Labels, other: &Labels) -> bool {
     [CLUSTER, NODE, UID, SERVICE, VOLUME].iter().all(|key| one.get(*key) == other.get(*key))
 }
 
-/// The hash of what a service's container is made from.
+/// The hash of what a service's container is made from. How it is probed is no part of that.
 pub fn spec_hash(service: &Service) -> String {
-    cara_transport::fingerprint(&service.encode_to_vec())[..SPEC_CHARS].to_owned()
+    let made_from = Service { health_check: None, ..service.clone() };
+    cara_transport::fingerprint(&made_from.encode_to_vec())[..SPEC_CHARS].to_owned()
 }
 
 #[cfg(test)]
@@ -111,6 +143,24 @@ mod tests {
         let first = owner().object_name(&Assignment { generation: 1, ..assignment("u", "db") }, "data");
         let later = owner().object_name(&Assignment { generation: 9, ..assignment("u", "db") }, "data");
         assert_eq!(first, later);
+    }
+
+    #[test]
+    fn a_volume_of_another_data_generation_is_another_volume() {
+        let name =
+            |data_generation| owner().volume_name(&Assignment { data_generation, ..assignment("u", "db") }, "data");
+        assert_eq!(name(0), owner().object_name(&assignment("u", "db"), "data"), "what older agents made stays in use");
+        assert!(name(7).starts_with("cara-db-data-g7-"), "{}", name(7));
+        assert_ne!(name(7), name(8));
+        // The name of a volume must not be that of another volume whose name ends like a generation.
+        let other = owner().object_name(&assignment("u", "db"), "data-g7");
+        assert_ne!(name(7), other);
+    }
+
+    #[test]
+    fn how_a_service_is_probed_doesn_t_make_it_another_container() {
+        let probed = Service { health_check: Some(Default::default()), ..Service::default() };
+        assert_eq!(spec_hash(&probed), spec_hash(&Service::default()));
     }
 
     #[test]

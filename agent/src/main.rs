@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use cara_agent::runtime::docker::{DockerRuntime, HOST_DEFAULT};
 use cara_agent::runtime::memory::MemoryRuntime;
-use cara_agent::{Config, ContainerRuntime};
+use cara_agent::{Config, ContainerRuntime, VOLUME_LISTEN_DEFAULT};
 use cara_env::Env;
 use cara_transport::JoinToken;
 use clap::{Parser, ValueEnum};
@@ -44,6 +44,9 @@ struct Args {
     /// Host or IP address where other nodes reach this one [default: this machine's host name]
     #[arg(long, env = "CARA_ADVERTISE")]
     advertise: Option<String>,
+    /// Where other agents are answered when volumes move from this node
+    #[arg(long, env = "CARA_VOLUME_LISTEN", default_value = VOLUME_LISTEN_DEFAULT)]
+    volume_listen: String,
     /// Where containers run; `auto` takes Docker if it answers, else memory
     #[arg(long, env = "CARA_RUNTIME", value_enum, default_value_t = Runtime::Auto)]
     runtime: Runtime,
@@ -90,6 +93,7 @@ async fn run(args: Args) -> anyhow::Result<()> {
     let name = args.name.clone().unwrap_or_else(host_name);
     let advertise = args.advertise.clone().unwrap_or_else(host_name);
     let mut config = Config::new(&args.data_dir, name, advertise);
+    config.volume_listen.clone_from(&args.volume_listen);
     config.backoff_max = std::time::Duration::from_secs(args.backoff_max.max(1));
     config.backoff_min = config.backoff_min.min(config.backoff_max);
     // An enrolled node needs none; one that is left in the environment must not stop it.

@@ -19,23 +19,49 @@ pub struct Footprint {
     pub containers: Vec<Held>,
     /// Names of its networks.
     pub networks: Vec<String>,
-    /// Names of its volumes that stay.
-    pub managed_volumes: Vec<String>,
-    /// Names of its volumes that go with it.
-    pub ephemeral_volumes: Vec<String>,
+    /// Its volumes, of all data generations, by name.
+    pub volumes: Vec<StoredVolume>,
 }
 
 impl Footprint {
     /// True when nothing is left that has to go with the workload.
     pub fn is_gone(&self) -> bool {
         let only_containers = cara_env::planted("orphan-not-removed");
-        self.containers.is_empty() && (only_containers || self.networks.is_empty() && self.ephemeral_volumes.is_empty())
+        let rest = || self.networks.is_empty() && self.ephemeral_volumes().next().is_none();
+        self.containers.is_empty() && (only_containers || rest())
+    }
+
+    /// The volumes that go with the workload.
+    pub fn ephemeral_volumes(&self) -> impl Iterator<Item = &StoredVolume> {
+        self.volumes.iter().filter(|volume| volume.ephemeral)
+    }
+
+    /// The volumes that stay.
+    pub fn managed_volumes(&self) -> impl Iterator<Item = &StoredVolume> {
+        self.volumes.iter().filter(|volume| !volume.ephemeral)
     }
 
     /// Does a volume of this name exist?
     pub fn has_volume(&self, name: &str) -> bool {
-        self.managed_volumes.iter().chain(&self.ephemeral_volumes).any(|n| n == name)
+        self.volumes.iter().any(|volume| volume.name == name)
     }
+}
+
+/// A volume of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredVolume {
+    /// In the engine.
+    pub name: String,
+    /// Name of the workload when the volume was made.
+    pub workload: String,
+    /// Name in the workload's spec.
+    pub volume: String,
+    /// The placement that made it.
+    pub generation: u64,
+    /// The generation under which its content was made; 0 on volumes of older agents.
+    pub data_generation: u64,
+    /// It goes with the workload.
+    pub ephemeral: bool,
 }
 
 /// A container of ours.
@@ -70,10 +96,16 @@ impl Observed {
             observed.footprint(labels).networks.push(name.clone());
         }
         for Object { name, labels } in listing.volumes.iter().filter(|o| owner.owns(&o.labels)) {
-            let ephemeral = labels.get(labels::EPHEMERAL).is_some_and(|v| v == "true");
-            let footprint = observed.footprint(labels);
-            if ephemeral { &mut footprint.ephemeral_volumes } else { &mut footprint.managed_volumes }
-                .push(name.clone());
+            let text = |key: &str| labels.get(key).cloned().unwrap_or_default();
+            let volume = StoredVolume {
+                name: name.clone(),
+                workload: text(labels::WORKLOAD),
+                volume: text(labels::VOLUME),
+                generation: text(labels::GENERATION).parse().unwrap_or_default(),
+                data_generation: text(labels::DATA_GENERATION).parse().unwrap_or_default(),
+                ephemeral: text(labels::EPHEMERAL) == "true",
+            };
+            observed.footprint(labels).volumes.push(volume);
         }
         observed
     }

@@ -3,21 +3,31 @@
 //! The plan of a converged node is empty; carrying out a plan and planning again leads there. Objects without our labels
 //! can't appear in a plan, because [`Observed`] doesn't hold them. Call it only with a successful, current listing.
 //!
+//! The modes of an assignment have files of their own: `keep` for what runs, `receive` for what is about to come, `leave` for
+//! all that doesn't run here.
+//!
 //! Order within a workload: first stop what has no grant any more, then network, volumes, and the services in the
 //! order of the spec. An image is fetched before the container that it replaces is stopped.
+
+mod keep;
+mod leave;
+mod receive;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cara_proto::workload::{Assignment, Service, Spec};
+use cara_proto::workload::{Assignment, Spec};
+use keep::Keep;
+pub(crate) use keep::lost_volumes;
+pub(crate) use leave::unmounted_copies;
+use receive::Receive;
+pub(crate) use receive::{is_ready, managed_volumes};
 
-use crate::labels::{self, Owner, spec_hash};
+use crate::labels::Owner;
+use crate::mode::Mode;
 use crate::observed::{Footprint, Held, Observed};
-use crate::runtime::{ContainerSpec, ContainerState, Object, PortSpec};
+use crate::runtime::{ContainerSpec, Object};
 use crate::tracker::Tracker;
-
-/// What is bound when a port names no address: only this machine.
-const BIND_DEFAULT: &str = "127.0.0.1";
 
 /// Actions by workload uid, each list in the order in which it must be done, and when to plan again at the latest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,6 +55,10 @@ pub enum Step {
     EnsureNetwork(Object),
     /// Make the volume.
     EnsureVolume(Object),
+    /// Write into the book that the volume is only there to be filled, and make it.
+    Stage(Object),
+    /// Strike the volume of this name out of the book: a container is about to mount it.
+    Mounting(String),
     /// Have the image on this machine.
     EnsureImage(String),
     /// Make the container.
@@ -66,28 +80,39 @@ pub enum Step {
     RemoveVolume(String),
 }
 
-/// Decides what to do.
-pub fn plan(owner: &Owner, desired: &[Assignment], observed: &Observed, tracker: &Tracker, now: Duration) -> Plan {
+/// Decides what to do. `staged` are the volumes that were made to be filled and that no container has ever mounted.
+pub fn plan(
+    owner: &Owner,
+    desired: &[Assignment],
+    observed: &Observed,
+    tracker: &Tracker,
+    staged: &BTreeSet<String>,
+    now: Duration,
+) -> Plan {
     let mut plan = Plan::default();
     let nothing = Footprint::default();
     let wanted = newest(desired);
     for (uid, assignment) in &wanted {
         let footprint = observed.workloads.get(*uid).unwrap_or(&nothing);
         let mut list = Vec::new();
-        if assignment.remove {
-            if !cara_env::planted("stop-not-confirmed") {
-                remove(footprint, Some(assignment.generation), &mut list); // Else it goes with what nobody wants.
+        let (list_at, wake_at) = (&mut list, &mut plan.wake_at);
+        match Mode::of(assignment) {
+            Mode::Remove if cara_env::planted("stop-not-confirmed") => {} // It goes with what nobody wants.
+            Mode::Remove | Mode::Retire => leave::remove(footprint, Some(assignment.generation), list_at),
+            Mode::Discard => leave::discard(assignment, footprint, staged, list_at),
+            Mode::Stop => leave::stop(assignment, footprint, tracker, now, list_at, wake_at),
+            Mode::Run | Mode::Receive if has_newer(footprint, assignment.generation) => {}
+            Mode::Run => {
+                Keep { owner, assignment, footprint, tracker, staged, now, list: list_at, wake_at }.plan();
             }
-        } else if !has_newer(footprint, assignment.generation) {
-            let mut keep =
-                Keep { owner, assignment, footprint, tracker, now, list: &mut list, wake_at: &mut plan.wake_at };
-            keep.plan();
+            Mode::Receive => Receive { owner, assignment, footprint, tracker, now, list: list_at, wake_at }.plan(),
+            Mode::Unknown => {}
         }
         plan.add(uid, list, tracker, now);
     }
     for (uid, footprint) in observed.workloads.iter().filter(|(uid, _)| !wanted.contains_key(uid.as_str())) {
         let mut list = Vec::new();
-        remove(footprint, None, &mut list);
+        leave::remove(footprint, None, &mut list);
         plan.add(uid, list, tracker, now);
     }
     plan
@@ -125,23 +150,8 @@ pub(crate) fn has_newer(footprint: &Footprint, generation: u64) -> bool {
     footprint.containers.iter().any(|c| c.generation > generation)
 }
 
-/// Everything of a workload goes, except managed volumes, and except what a newer placement than `up_to` has made.
-fn remove(footprint: &Footprint, up_to: Option<u64>, list: &mut Vec<Action>) {
-    let newer = up_to.is_some_and(|generation| has_newer(footprint, generation));
-    for held in &footprint.containers {
-        if up_to.is_none_or(|generation| held.generation <= generation) {
-            discard(held, "", list);
-        }
-    }
-    if newer || cara_env::planted("orphan-not-removed") {
-        return;
-    }
-    let networks = footprint.networks.iter().cloned().map(Step::RemoveNetwork);
-    let volumes = footprint.ephemeral_volumes.iter().cloned().map(Step::RemoveVolume);
-    list.extend(networks.chain(volumes).map(|step| Action { service: String::new(), step }));
-}
-
-fn discard(held: &Held, service: &str, list: &mut Vec<Action>) {
+/// A container goes, stopped first if it lives.
+fn discard_container(held: &Held, service: &str, list: &mut Vec<Action>) {
     let id = &held.info.id;
     if held.info.state.is_alive() {
         list.push(Action { service: service.to_owned(), step: Step::Stop(id.clone()) });
@@ -153,129 +163,11 @@ fn wake(wake_at: &mut Option<Duration>, at: Duration) {
     *wake_at = Some(wake_at.map_or(at, |earlier| earlier.min(at)));
 }
 
-/// The plan of a workload that shall run.
-struct Keep<'a> {
-    owner: &'a Owner,
-    assignment: &'a Assignment,
-    footprint: &'a Footprint,
-    tracker: &'a Tracker,
-    now: Duration,
-    list: &'a mut Vec<Action>,
-    wake_at: &'a mut Option<Duration>,
-}
-
-impl Keep<'_> {
-    fn plan(&mut self) {
-        let empty = Spec::default();
-        let spec = self.assignment.spec.as_ref().unwrap_or(&empty);
-        let services: BTreeSet<&str> = spec.services.iter().map(|s| s.name.as_str()).collect();
-        for held in &self.footprint.containers {
-            let old = held.generation < self.assignment.generation;
-            let old = old && !cara_env::planted("generation-not-checked-on-agent");
-            if old || !services.contains(held.service.as_str()) {
-                discard(held, "", self.list);
-            }
-        }
-        let network = self.owner.object_name(self.assignment, "");
-        if !self.footprint.networks.contains(&network) {
-            let labels = self.owner.assigned(self.assignment);
-            self.whole(Step::EnsureNetwork(Object { name: network, labels }));
-        }
-        for (volume, ephemeral) in volumes(spec) {
-            self.ensure_volume(volume, ephemeral);
-        }
-        for service in &spec.services {
-            self.service(service);
-        }
-    }
-
-    fn whole(&mut self, step: Step) {
-        self.list.push(Action { service: String::new(), step });
-    }
-
-    fn ensure_volume(&mut self, volume: &str, ephemeral: bool) {
-        let name = self.owner.object_name(self.assignment, volume);
-        if self.footprint.has_volume(&name) {
-            return;
-        }
-        let mut labels = self.owner.assigned(self.assignment);
-        labels.insert(labels::VOLUME.to_owned(), volume.to_owned());
-        labels.insert(labels::EPHEMERAL.to_owned(), ephemeral.to_string());
-        self.whole(Step::EnsureVolume(Object { name, labels }));
-    }
-
-    fn service(&mut self, service: &Service) {
-        let hash = spec_hash(service);
-        let generation = self.assignment.generation;
-        let any = cara_env::planted("generation-not-checked-on-agent");
-        let of_service = |held: &&Held| held.service == service.name && (any || held.generation == generation);
-        let is_current = |held: &Held| (any || held.spec == hash) && held.info.state != ContainerState::Dead;
-        let (current, outdated): (Vec<&Held>, Vec<&Held>) =
-            self.footprint.containers.iter().filter(of_service).partition(|held| is_current(held));
-        let mut steps = Vec::new();
-        if let Some(held) = current.first() {
-            let again = match held.info.state {
-                ContainerState::Created => Some(false),
-                ContainerState::Exited => Some(true),
-                ContainerState::Running | ContainerState::Paused | ContainerState::Dead => None,
-            };
-            steps.extend(again.map(|again| Step::Start { container: held.info.id.clone(), again }));
-        } else {
-            steps.push(Step::EnsureImage(service.image.clone()));
-            let mut list = Vec::new();
-            outdated.iter().for_each(|held| discard(held, &service.name, &mut list));
-            steps.extend(list.into_iter().map(|action| action.step));
-            let container = self.container(service, &hash);
-            let name = container.name.clone();
-            steps.push(Step::Create(Box::new(container)));
-            steps.push(Step::Start { container: name, again: false });
-        }
-        if steps.is_empty() {
-            return;
-        }
-        let not_before = self.tracker.not_before(&self.assignment.uid, &service.name);
-        if not_before > self.now {
-            wake(self.wake_at, not_before);
-            return;
-        }
-        self.list.extend(steps.into_iter().map(|step| Action { service: service.name.clone(), step }));
-    }
-
-    fn container(&self, service: &Service, hash: &str) -> ContainerSpec {
-        let mut labels = self.owner.assigned(self.assignment);
-        labels.insert(labels::SERVICE.to_owned(), service.name.clone());
-        labels.insert(labels::SPEC.to_owned(), hash.to_owned());
-        let ports = service.ports.iter().filter(|p| p.host != 0).map(|p| PortSpec {
-            container: p.container,
-            host: p.host,
-            protocol: or(&p.protocol, "tcp"),
-            bind_address: or(&p.bind_address, BIND_DEFAULT),
-        });
-        let mounts = service.mounts.iter();
-        ContainerSpec {
-            name: self.owner.object_name(self.assignment, &service.name),
-            image: service.image.clone(),
-            command: service.command.clone(),
-            args: service.args.clone(),
-            env: service.env.iter().map(|e| (e.name.clone(), e.value.clone())).collect(),
-            mounts: mounts.map(|m| (self.owner.object_name(self.assignment, &m.volume), m.path.clone())).collect(),
-            ports: ports.collect(),
-            network: self.owner.object_name(self.assignment, ""),
-            alias: service.name.clone(),
-            labels,
-        }
-    }
-}
-
 /// The volumes that a spec needs. One that is mounted without being declared is kept, to be safe.
 fn volumes(spec: &Spec) -> BTreeMap<&str, bool> {
     let mounted = spec.services.iter().flat_map(|s| &s.mounts).map(|m| (m.volume.as_str(), false));
     let declared = spec.volumes.iter().map(|v| (v.name.as_str(), v.ephemeral));
     mounted.chain(declared).collect()
-}
-
-fn or(text: &str, default: &str) -> String {
-    if text.is_empty() { default.to_owned() } else { text.to_owned() }
 }
 
 #[cfg(test)]

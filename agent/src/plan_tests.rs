@@ -1,5 +1,6 @@
 //! The planner's rules, one sentence each, and the properties that hold for everything.
 //!
+//! The modes of a move have a file of their own (`modes`).
 //! The memory engine is the model: what a plan does to it is looked at with the next listing.
 
 use std::sync::Arc;
@@ -10,9 +11,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::execute::Job;
-use crate::labels::Labels;
+use crate::labels::{self, Labels};
 use crate::runtime::memory::{MemoryHandle, MemoryRuntime};
 use crate::runtime::{ContainerRuntime, Listing};
+use crate::staged::Staged;
 use crate::testing::{ManualClock, env};
 use crate::tracker::RETRY_MAX;
 
@@ -49,6 +51,8 @@ struct Node {
     engine: MemoryHandle,
     owner: Owner,
     tracker: Tracker,
+    staged: Arc<Staged>,
+    _folder: tempfile::TempDir,
 }
 
 impl Node {
@@ -56,7 +60,10 @@ impl Node {
         let clock = ManualClock::new();
         let runtime = MemoryRuntime::new(clock.clone());
         let owner = Owner { cluster_id: "c".into(), node_id: "n".into() };
-        Self { engine: runtime.handle(), clock, runtime, owner, tracker: Tracker::default() }
+        let folder = tempfile::tempdir().expect("a folder");
+        let staged = Arc::new(Staged::open(Arc::new(cara_env::RealFiles), folder.path().join("staged")));
+        let tracker = Tracker::default();
+        Self { engine: runtime.handle(), clock, runtime, owner, tracker, staged, _folder: folder }
     }
 
     fn everything(&self) -> Listing {
@@ -71,7 +78,7 @@ impl Node {
         use cara_env::Clock;
         let (observed, now) = (self.observed(), self.clock.monotonic());
         self.tracker.look(desired, &observed, now);
-        plan(&self.owner, desired, &observed, &self.tracker, now)
+        plan(&self.owner, desired, &observed, &self.tracker, &self.staged.names(), now)
     }
 
     /// Carries out the first `steps` actions of each list and takes in the outcome.
@@ -82,6 +89,7 @@ impl Node {
                 generation: 0,
                 env: env(self.clock.clone()),
                 runtime: Arc::new(self.runtime.clone()),
+                staged: self.staged.clone(),
                 uid: uid.clone(),
                 actions: actions.into_iter().take(steps).collect(),
                 stop_grace: Duration::from_secs(1),
@@ -95,6 +103,9 @@ impl Node {
                 } else {
                     self.tracker.started(&uid, &service, now)
                 }
+            }
+            for image in outcome.images {
+                self.tracker.image_fetched(&uid, &image);
             }
             for (service, error) in outcome.failures {
                 self.tracker.failed(&uid, &service, &error, now);
@@ -127,6 +138,8 @@ fn steps(plan: &Plan, uid: &str) -> Vec<&'static str> {
     let word = |action: &Action| match action.step {
         Step::EnsureNetwork(_) => "network",
         Step::EnsureVolume(_) => "volume",
+        Step::Stage(_) => "stage",
+        Step::Mounting(_) => "mounting",
         Step::EnsureImage(_) => "image",
         Step::Create(_) => "create",
         Step::Start { again: false, .. } => "start",
@@ -138,6 +151,9 @@ fn steps(plan: &Plan, uid: &str) -> Vec<&'static str> {
     };
     actions.iter().map(word).collect()
 }
+
+#[path = "plan_modes_tests.rs"]
+mod modes;
 
 #[test]
 fn a_new_workload_is_made_in_order() {

@@ -3,7 +3,7 @@
 //!
 //! Workloads are worked on in tasks of their own, at most one at a time each, so that a long pull delays nobody else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +14,18 @@ use tokio::sync::{mpsc, watch};
 
 use crate::config::Config;
 use crate::execute::{Job, Outcome};
+use crate::health::Verdicts;
 use crate::labels::{Labels, Owner};
+use crate::mode::Mode;
 use crate::observed::Observed;
 use crate::plan::{newest, plan};
+use crate::probe::{EngineProbe, Prober};
 use crate::runtime::{ContainerRuntime, Listing, RuntimeError};
-use crate::status;
+use crate::staged::Staged;
+use crate::status::{self, Known};
 use crate::tracker::Tracker;
+use crate::transfer;
+use crate::transfer::desk::{Desk, Statuses};
 
 /// A listing that takes longer means that the engine is away.
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
@@ -39,6 +45,13 @@ pub(crate) struct Reconciler {
     desired: watch::Receiver<Option<Arc<Desired>>>,
     report: watch::Sender<Option<Report>>,
     tracker: Tracker,
+    staged: Arc<Staged>,
+    prober: Prober,
+    verdicts: watch::Receiver<Verdicts>,
+    desk: Desk,
+    transfers: watch::Receiver<Statuses>,
+    /// Stops that were confirmed by a listing: uid and generation.
+    stopped: BTreeSet<(String, u64)>,
     /// What is wanted of each workload, as last seen: a change clears waits and gives up a pull.
     seen: BTreeMap<String, Assignment>,
     busy: BTreeMap<String, watch::Sender<bool>>,
@@ -47,14 +60,18 @@ pub(crate) struct Reconciler {
 }
 
 impl Reconciler {
+    /// `ground` is what transfers need; the loop works on the same engine for the same owner.
     pub(crate) fn new(
-        env: Env,
         config: &Config,
-        runtime: Arc<dyn ContainerRuntime>,
-        owner: Owner,
-        desired: watch::Receiver<Option<Arc<Desired>>>,
+        ground: transfer::Ground,
+        staged: Arc<Staged>,
         report: watch::Sender<Option<Report>>,
     ) -> Self {
+        let (env, runtime, owner) = (ground.env.clone(), ground.runtime.clone(), ground.owner.clone());
+        let probe = EngineProbe { env: env.clone(), runtime: runtime.clone() };
+        let prober = Prober::new(env.clone(), Arc::new(probe));
+        let desired = ground.desired.clone();
+        let desk = Desk::new(ground);
         Self {
             env,
             runtime,
@@ -65,6 +82,12 @@ impl Reconciler {
             desired,
             report,
             tracker: Tracker::default(),
+            staged,
+            verdicts: prober.subscribe(),
+            prober,
+            transfers: desk.subscribe(),
+            desk,
+            stopped: BTreeSet::new(),
             seen: BTreeMap::new(),
             busy: BTreeMap::new(),
             done: mpsc::channel(JOBS_MAX),
@@ -108,15 +131,48 @@ impl Reconciler {
         let observed = Observed::of(&self.owner, &listing);
         let now = self.env.clock.monotonic();
         self.tracker.look(assignments, &observed, now);
-        let plan = plan(&self.owner, assignments, &observed, &self.tracker, now);
+        let staged = self.staged.names();
+        let plan = plan(&self.owner, assignments, &observed, &self.tracker, &staged, now);
         for (uid, actions) in plan.actions {
             if self.busy.len() < JOBS_MAX && !self.busy.contains_key(&uid) {
                 self.begin(uid, actions);
             }
         }
-        let report = status::report(assignments, &observed, &self.tracker, |uid| self.busy.contains_key(uid));
+        self.prober.follow(&desired, &observed);
+        self.desk.follow(assignments, &observed);
+        let report = self.tell(assignments, &observed);
+        self.confirm_stops(assignments, &report).await;
         self.publish(report);
         plan.wake_at
+    }
+
+    fn tell(&mut self, assignments: &[Assignment], observed: &Observed) -> Report {
+        let transfers = self.transfers.borrow_and_update();
+        let verdicts = self.verdicts.borrow_and_update();
+        status::report(&Known {
+            owner: &self.owner,
+            desired: assignments,
+            observed,
+            tracker: &self.tracker,
+            // Read again: what a job has done in the meantime is in the book and not in the listing, never the other way.
+            staged: &self.staged.names(),
+            transfers: &transfers,
+            verdicts: &verdicts,
+            busy: &self.busy.keys().cloned().collect(),
+        })
+    }
+
+    /// Tells the simulator of each stop that a listing has just proven, before anyone else hears of it.
+    async fn confirm_stops(&mut self, assignments: &[Assignment], report: &Report) {
+        let wanted = newest(assignments);
+        let is_stop = |uid: &str| wanted.get(uid).is_some_and(|assignment| Mode::of(assignment) == Mode::Stop);
+        let proven = report.statuses.iter().filter(|status| status.phase == "Stopped" && is_stop(&status.uid));
+        let proven: BTreeSet<(String, u64)> = proven.map(|status| (status.uid.clone(), status.generation)).collect();
+        for (uid, generation) in proven.difference(&self.stopped) {
+            let detail = || format!("workload={uid} generation={generation}");
+            cara_env::point("container.stop_confirmed", detail).await;
+        }
+        self.stopped = proven;
     }
 
     async fn list(&self) -> Result<Listing, RuntimeError> {
@@ -130,7 +186,7 @@ impl Reconciler {
     fn notice_changes(&mut self, assignments: &[Assignment]) {
         let wanted = newest(assignments);
         for (uid, assignment) in &wanted {
-            if self.seen.get(*uid) != Some(*assignment) {
+            if self.seen.get(*uid) != Some(&without_transfer(assignment)) {
                 self.tracker.changed(uid);
                 self.cancel(uid);
             }
@@ -138,7 +194,8 @@ impl Reconciler {
         for uid in self.seen.keys().filter(|uid| !wanted.contains_key(uid.as_str())) {
             self.cancel(uid);
         }
-        self.seen = wanted.into_iter().map(|(uid, assignment)| (uid.to_owned(), assignment.clone())).collect();
+        self.seen =
+            wanted.into_iter().map(|(uid, assignment)| (uid.to_owned(), without_transfer(assignment))).collect();
     }
 
     fn cancel(&self, uid: &str) {
@@ -152,6 +209,7 @@ impl Reconciler {
         let job = Job {
             env: self.env.clone(),
             runtime: self.runtime.clone(),
+            staged: self.staged.clone(),
             generation: self.seen.get(&uid).map(|wanted| wanted.generation).unwrap_or_default(),
             uid: uid.clone(),
             actions,
@@ -183,6 +241,9 @@ impl Reconciler {
                 self.tracker.started(uid, service, now);
             }
         }
+        for image in &outcome.images {
+            self.tracker.image_fetched(uid, image);
+        }
         for (service, error) in &outcome.failures {
             self.tracker.failed(uid, service, error, now);
         }
@@ -213,10 +274,18 @@ impl Reconciler {
             }
             outcome = self.done.1.recv() => outcome,
             () = self.runtime.changed() => None,
+            // The senders live as long as this loop.
+            _ = self.transfers.changed() => None,
+            _ = self.verdicts.changed() => None,
             () = self.env.clock.sleep(longest) => None,
         };
         if let Some(outcome) = outcome {
             self.take(outcome);
         }
     }
+}
+
+/// What a workload's containers and waits depend on. The rounds of a transfer are none of that.
+fn without_transfer(assignment: &Assignment) -> Assignment {
+    Assignment { transfer: None, ..assignment.clone() }
 }

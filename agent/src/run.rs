@@ -11,10 +11,14 @@ use crate::connect::Connector;
 use crate::enrol::enrol;
 use crate::error::{EnrolError, RunError};
 use crate::identity::Identity;
+use crate::keeper::Keeper;
 use crate::labels::Owner;
 use crate::ledger::{Ledger, Refused};
 use crate::reconcile::Reconciler;
 use crate::runtime::ContainerRuntime;
+use crate::session::Ground;
+use crate::staged::Staged;
+use crate::transfer;
 
 /// Runs the agent until `shutdown` turns true. Containers keep running when it ends, however it ends.
 ///
@@ -37,12 +41,30 @@ pub async fn run(
     };
     let ledger = Ledger::open(env.files.clone(), config.ledger_file())?;
     tracing::info!(node = %identity.node_id, cluster = %identity.cluster_id, "this node");
+    let owner = Owner { cluster_id: identity.cluster_id.clone(), node_id: identity.node_id.clone() };
+    let keeper = Arc::new(Keeper::new(env.clone(), config.identity_file(), identity)?);
     let (shared, desired) = Shared::new(ledger);
     let (report, reports) = watch::channel(None::<Report>);
-    let owner = Owner { cluster_id: identity.cluster_id.clone(), node_id: identity.node_id.clone() };
-    let reconciler = Reconciler::new(env.clone(), &config, runtime.clone(), owner, desired, report);
+    let (leader, leaders) = watch::channel(None);
+    let ground = transfer::Ground {
+        env: env.clone(),
+        runtime: runtime.clone(),
+        keeper: keeper.clone(),
+        owner,
+        desired,
+        leader: leaders,
+        connect_deadline: config.connect_deadline,
+        call_deadline: config.call_deadline,
+        backoff_min: config.backoff_min,
+    };
+    let bound = transfer::listen::bind(&env, &config.volume_listen, &config.advertise).await;
+    let (listener, volume_address) = bound.map_or((None, String::new()), |(l, address)| (Some(l), address));
+    let _serving = listener.map(|listener| transfer::listen::open(&ground, listener));
+    let staged = Arc::new(Staged::open(env.files.clone(), config.staged_file()));
+    let reconciler = Reconciler::new(&config, ground, staged, report);
     let reconciling = cara_env::spawn(reconciler.run());
-    let mut connector = Connector::new(env, config, identity, runtime, shared, reports)?;
+    let mut connector =
+        Connector::new(Ground { env, config, keeper, runtime, shared, reports, volume_address, leader });
     tokio::select! {
         biased;
         () = asked(&mut shutdown) => {}

@@ -66,6 +66,10 @@ pub(crate) struct Ground {
     pub(crate) runtime: Arc<dyn ContainerRuntime>,
     pub(crate) shared: Shared,
     pub(crate) reports: watch::Receiver<Option<Report>>,
+    /// Where other agents reach this one for its volumes; empty when they can't.
+    pub(crate) volume_address: String,
+    /// The server with which there is a session, for whoever else has to reach the leader.
+    pub(crate) leader: watch::Sender<Option<String>>,
 }
 
 /// Ends a task with the session that began it.
@@ -83,7 +87,9 @@ pub(crate) async fn hold(ground: &Ground, address: &str, channel: Channel, facts
         Ok(session) => session,
         Err(why) => return End { healthy: false, why },
     };
+    ground.leader.send_replace(Some(address.to_owned()));
     let why = session.read().await;
+    ground.leader.send_replace(None);
     End { healthy: session.healthy, why }
 }
 
@@ -104,7 +110,8 @@ impl<'a> Session<'a> {
     async fn open(ground: &'a Ground, address: &str, channel: Channel, facts: Facts) -> Result<Self, Why> {
         let (outbox, frames) = mpsc::channel(OUTBOX);
         let node_id = ground.keeper.identity().node_id;
-        let hello = Hello { node_id, facts: Some(facts), fence: Some(ground.shared.fence()) };
+        let volume_address = ground.volume_address.clone();
+        let hello = Hello { node_id, facts: Some(facts), fence: Some(ground.shared.fence()), volume_address };
         outbox.try_send(frame(Up::Hello(hello))).expect("the outbox is empty");
         let mut client = AgentClient::new(channel.clone())
             .max_decoding_message_size(FRAME_BYTES_MAX)

@@ -6,7 +6,7 @@ use cara_proto::workload::{Service, Spec};
 
 use super::*;
 use crate::labels::spec_hash;
-use crate::observed::Held;
+use crate::observed::{Held, StoredVolume};
 use crate::runtime::{ContainerInfo, ContainerState, RuntimeError};
 
 const NOW: Duration = Duration::from_secs(100);
@@ -32,6 +32,30 @@ fn observed(generation: u64, state: ContainerState) -> Observed {
     let held = Held { service: "web".into(), generation, spec: spec_hash(&service()), info };
     let footprint = Footprint { containers: vec![held], ..Footprint::default() };
     Observed { workloads: [("u".to_owned(), footprint)].into() }
+}
+
+/// A report of a node on which nothing else is known.
+fn report(desired: &[Assignment], observed: &Observed, tracker: &Tracker, busy: impl Fn(&str) -> bool) -> Report {
+    known(desired, observed, tracker, busy, &Verdicts::new())
+}
+
+fn known(
+    desired: &[Assignment],
+    observed: &Observed,
+    tracker: &Tracker,
+    busy: impl Fn(&str) -> bool,
+    verdicts: &Verdicts,
+) -> Report {
+    super::report(&Known {
+        owner: &Owner { cluster_id: "c".into(), node_id: "n".into() },
+        desired,
+        observed,
+        tracker,
+        staged: &BTreeSet::new(),
+        transfers: &BTreeMap::new(),
+        verdicts,
+        busy: &desired.iter().map(|a| a.uid.clone()).filter(|uid| busy(uid)).collect(),
+    })
 }
 
 fn one(desired: &[Assignment], observed: &Observed, tracker: &Tracker) -> (String, String) {
@@ -78,7 +102,15 @@ fn removed_is_said_only_when_nothing_is_left_and_nobody_works_on_it() {
     network.workloads.entry("u".into()).or_default().networks.push("net".into());
     assert_eq!(one(&desired, &network, &tracker).0, "Stopped");
     let mut kept = Observed::default();
-    kept.workloads.entry("u".into()).or_default().managed_volumes.push("vol".into());
+    let volume = StoredVolume {
+        name: "vol".into(),
+        workload: "shop".into(),
+        volume: "data".into(),
+        generation: 3,
+        data_generation: 2,
+        ephemeral: false,
+    };
+    kept.workloads.entry("u".into()).or_default().volumes.push(volume);
     assert_eq!(report(&desired, &kept, &tracker, |_| false).removed, ["u"], "managed volumes stay");
     let busy = report(&desired, &Observed::default(), &tracker, |_| true);
     assert_eq!((busy.statuses.len(), busy.removed.len()), (1, 0));
@@ -106,4 +138,21 @@ fn an_engine_that_is_away_leaves_the_phase_as_last_seen() {
     assert_eq!((away.statuses[0].phase.as_str(), away.statuses[0].reason.as_str()), ("Running", "EngineAway"));
     assert_eq!(away.statuses[0].containers, seen.statuses[0].containers);
     assert_eq!(engine_away(&Report::default(), &desired, "it hangs").statuses[0].phase, "Pending", "never seen");
+}
+
+#[test]
+fn a_service_with_a_check_runs_once_it_has_answered_well() {
+    let mut desired = [assignment(false)];
+    desired[0].spec.as_mut().expect("set").services[0].health_check = Some(Default::default());
+    let observed = observed(3, ContainerState::Running);
+    let told = |verdict: Option<Verdict>| {
+        let verdicts = verdict.into_iter().map(|verdict| ("id".to_owned(), verdict)).collect();
+        let status = known(&desired, &observed, &Tracker::default(), |_| false, &verdicts).statuses.remove(0);
+        (status.phase, status.reason, status.containers[0].state.clone())
+    };
+    let words = |phase: &str, reason: &str, state: &str| (phase.to_owned(), reason.to_owned(), state.to_owned());
+    assert_eq!(told(None), words("Pending", "Starting", "running"));
+    assert_eq!(told(Some(Verdict::Unknown)), words("Pending", "Starting", "running"));
+    assert_eq!(told(Some(Verdict::Healthy)), words("Running", "", "healthy"));
+    assert_eq!(told(Some(Verdict::Unhealthy("no".into()))), words("Failed", "Unhealthy", "unhealthy"));
 }

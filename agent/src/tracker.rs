@@ -8,6 +8,7 @@ use cara_proto::workload::Assignment;
 
 use crate::backoff::doubled;
 use crate::labels::spec_hash;
+use crate::mode::Mode;
 use crate::observed::{Held, Observed};
 use crate::plan::newest;
 use crate::runtime::RuntimeError;
@@ -26,6 +27,8 @@ type Part = (String, String);
 #[derive(Debug, Clone, Default)]
 pub struct Tracker {
     parts: BTreeMap<Part, Attempts>,
+    /// Images that were fetched for a workload that is being received: uid and image.
+    images: BTreeSet<(String, String)>,
 }
 
 /// What is known of one part.
@@ -83,6 +86,9 @@ impl Tracker {
     /// Takes in what the engine shows: containers that run, and those that have ended since they were seen running.
     pub fn look(&mut self, desired: &[Assignment], observed: &Observed, now: Duration) {
         for (uid, assignment) in newest(desired) {
+            if Mode::of(assignment) != Mode::Run {
+                continue; // That a container ends is what is wanted of it.
+            }
             let services = assignment.spec.iter().flat_map(|spec| &spec.services);
             let containers = observed.workloads.get(uid).into_iter().flat_map(|footprint| &footprint.containers);
             for service in services {
@@ -99,6 +105,23 @@ impl Tracker {
         let known: BTreeSet<&str> =
             desired.iter().map(|a| a.uid.as_str()).chain(observed.workloads.keys().map(String::as_str)).collect();
         self.parts.retain(|(uid, _), _| known.contains(uid.as_str()));
+        self.images.retain(|(uid, _)| known.contains(uid.as_str()));
+    }
+
+    /// The image is on this machine.
+    pub fn image_fetched(&mut self, uid: &str, image: &str) {
+        self.images.insert((uid.to_owned(), image.to_owned()));
+    }
+
+    /// Was the image fetched for this workload since the agent has started?
+    pub fn has_image(&self, uid: &str, image: &str) -> bool {
+        self.images.contains(&(uid.to_owned(), image.to_owned()))
+    }
+
+    /// Is the service's last failure that it can't be stopped? Waits after other failures are no reason to let it run.
+    pub fn has_failed_stop(&self, uid: &str, service: &str) -> bool {
+        let error = self.get(uid, service).and_then(|attempts| attempts.error.as_ref());
+        error.is_some_and(|(reason, _)| ["StopFailed", "EngineAway"].contains(&reason.as_str()))
     }
 
     /// An action for this part has failed.

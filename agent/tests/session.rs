@@ -26,6 +26,7 @@ struct Agent {
 
 fn config(folder: &Path, cluster: &Cluster) -> Config {
     let mut config = Config::new(folder, "n1", "127.0.0.1");
+    config.volume_listen = "127.0.0.1:0".into();
     config.token = Some(cluster.token());
     config.backoff_min = Duration::from_millis(10);
     config.backoff_max = Duration::from_millis(100);
@@ -78,7 +79,7 @@ fn desired(fence: (u64, u64, u64), uids: &[&str]) -> Desired {
             services: vec![Service { name: "web".into(), image: "nginx".into(), ..Service::default() }],
             volumes: Vec::new(),
         }),
-        remove: false,
+        ..Assignment::default()
     };
     Desired { fence: Some(Fence { incarnation, term, revision }), assignments: uids.iter().map(assignment).collect() }
 }

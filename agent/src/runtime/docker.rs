@@ -1,6 +1,7 @@
 //! Docker through its socket. Every call has a deadline; "away", "silent" and "refused" are told apart.
 
 mod convert;
+mod volumes;
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,13 +9,15 @@ use std::time::Duration;
 
 use bollard::Docker;
 use bollard::errors::Error;
+use bollard::exec::StartExecResults;
 use bollard::query_parameters as query;
 use bytes::Bytes;
 use cara_env::Clock;
+use cara_volume::Tree;
 use futures_util::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
-use super::{ContainerRuntime, ContainerSpec, EngineInfo, Listing, LogOptions, Object, RuntimeError};
+use super::{ContainerRuntime, ContainerSpec, Endpoint, EngineInfo, Listing, LogOptions, Object, RuntimeError};
 use crate::labels::{self, Labels};
 
 /// Where Docker listens unless told otherwise.
@@ -300,6 +303,46 @@ impl ContainerRuntime for DockerRuntime {
                 return Ok(());
             }
         }
+    }
+
+    async fn exec(&self, container: &str, command: &[String]) -> Result<i64, RuntimeError> {
+        let client = self.client().await?;
+        let create = client.create_exec(container, convert::exec(command));
+        let made = self.within("run a command in", container, ASK, create).await?;
+        let running = async {
+            // Attached, because the answer's end is the command's end; what it says is of no interest.
+            if let StartExecResults::Attached { mut output, .. } = client.start_exec(&made.id, None).await? {
+                while output.next().await.transpose()?.is_some() {}
+            }
+            client.inspect_exec(&made.id).await
+        };
+        let ended = self.within("run a command in", container, CHANGE, running).await?;
+        ended.exit_code.ok_or_else(|| {
+            let cause = "the command has not ended".to_owned();
+            RuntimeError::Failed { operation: "run a command in", subject: container.to_owned(), cause }
+        })
+    }
+
+    async fn endpoint(&self, container: &str, port: u32) -> Result<Endpoint, RuntimeError> {
+        let client = self.client().await?;
+        let inspect = client.inspect_container(container, None::<query::InspectContainerOptions>);
+        let found = self.within("inspect", container, ASK, inspect).await?;
+        let address = convert::address(found, port).ok_or_else(|| {
+            let cause = "it has no address in its network".to_owned();
+            RuntimeError::Failed { operation: "reach", subject: container.to_owned(), cause }
+        })?;
+        Ok(Endpoint::Address(address))
+    }
+
+    async fn volume_tree(&self, name: &str) -> Result<Box<dyn Tree + Send>, RuntimeError> {
+        let client = self.client().await?;
+        let volume = self.within("open", name, ASK, client.inspect_volume(name)).await?;
+        let host = self.host.clone();
+        cara_env::blocking(move || volumes::open(&host, &volume)).await
+    }
+
+    async fn store_volume(&self, _name: &str, _tree: Box<dyn Tree + Send>) -> Result<(), RuntimeError> {
+        Ok(()) // The tree is the volume's own folder.
     }
 
     async fn changed(&self) {

@@ -1,6 +1,9 @@
 //! An engine without processes: containers and volumes are entries in memory. For `caractrl dev`, the simulator and the
 //! benchmark.
 //!
+//! A container that runs writes into its managed volumes, a line at its start, at its end, and at each listing, so that a
+//! volume that is copied meanwhile changes as a real one would.
+//!
 //! Deterministic: no task, no thread, no randomness; time is the given clock's. The engine outlives the agent as long as
 //! the caller keeps it, like a real one; [`MemoryHandle`] is the world's hand in it: faults, and what ran when.
 
@@ -9,6 +12,8 @@ mod handle;
 mod state;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod volumes;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,9 +25,11 @@ pub use faults::{Failing, Faults};
 pub use handle::{MemoryHandle, Running, Start};
 use tokio::sync::{Notify, mpsc, watch};
 
-use super::{ContainerRuntime, ContainerSpec, EngineInfo, Listing, LogOptions, Object, RuntimeError};
+use super::{ContainerRuntime, ContainerSpec, Endpoint, EngineInfo, Listing, LogOptions, Object, RuntimeError};
 use crate::labels::Labels;
+use cara_volume::Tree;
 use state::State;
+use tree::SharedTree;
 
 /// Images with this prefix don't exist; all others do.
 pub const MISSING_PREFIX: &str = "missing/";
@@ -141,7 +148,7 @@ impl ContainerRuntime for MemoryRuntime {
     }
 
     async fn list(&self, filter: &Labels) -> Result<Listing, RuntimeError> {
-        self.call(Call::List, |state, _| state.list(filter)).await
+        self.call(Call::List, |state, now| state.live_and_list(filter, now)).await
     }
 
     async fn ensure_image(&self, image: &str) -> Result<(), RuntimeError> {
@@ -197,6 +204,27 @@ impl ContainerRuntime for MemoryRuntime {
             sink.closed().await;
         }
         Ok(())
+    }
+
+    async fn exec(&self, container: &str, _command: &[String]) -> Result<i64, RuntimeError> {
+        let unwell = self.shared.faults.borrow().unwell.clone();
+        self.call(Call::Other, |state, _| state.is_well(container, &unwell)).await?.map(|well| if well { 0 } else { 1 })
+    }
+
+    async fn endpoint(&self, container: &str, _port: u32) -> Result<Endpoint, RuntimeError> {
+        let unwell = self.shared.faults.borrow().unwell.clone();
+        let well = self.call(Call::Other, |state, _| state.is_well(container, &unwell)).await?;
+        well.map(|listens| Endpoint::Engine { listens })
+    }
+
+    async fn volume_tree(&self, name: &str) -> Result<Box<dyn Tree + Send>, RuntimeError> {
+        self.call(Call::Volume("open", name), |state, _| state.volumes.check(name)).await??;
+        Ok(Box::new(SharedTree::new(self.shared.clone(), name)))
+    }
+
+    async fn store_volume(&self, name: &str, _tree: Box<dyn Tree + Send>) -> Result<(), RuntimeError> {
+        // The tree is the volume itself.
+        self.call(Call::Volume("store", name), |state, _| state.volumes.check(name)).await?
     }
 
     async fn changed(&self) {

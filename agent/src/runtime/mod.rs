@@ -17,6 +17,7 @@ pub mod memory;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cara_volume::Tree;
 pub use error::RuntimeError;
 use tokio::sync::mpsc;
 
@@ -62,6 +63,19 @@ pub trait ContainerRuntime: Send + Sync + 'static {
     /// Sends the container's output into `sink`; ends with the output, or when nobody listens any more.
     async fn logs(&self, container: &str, options: LogOptions, sink: mpsc::Sender<Bytes>) -> Result<(), RuntimeError>;
 
+    /// Runs a command in a running container and gives its exit code.
+    async fn exec(&self, container: &str, command: &[String]) -> Result<i64, RuntimeError>;
+
+    /// Where the agent reaches a TCP port of a running container.
+    async fn endpoint(&self, container: &str, port: u32) -> Result<Endpoint, RuntimeError>;
+
+    /// The content of a volume, to be read or filled. What is written counts once [`ContainerRuntime::store_volume`] was told.
+    /// Working on it blocks; do it through `cara_env::blocking`.
+    async fn volume_tree(&self, name: &str) -> Result<Box<dyn Tree + Send>, RuntimeError>;
+
+    /// Ends the filling of a volume: on success it holds what `tree`, which came from [`ContainerRuntime::volume_tree`], holds.
+    async fn store_volume(&self, name: &str, tree: Box<dyn Tree + Send>) -> Result<(), RuntimeError>;
+
     /// Returns when a container of ours may have changed. May be late, may be wrong, may never return.
     async fn changed(&self);
 }
@@ -75,6 +89,18 @@ pub struct EngineInfo {
     pub cpus: u64,
     /// Memory in bytes.
     pub memory_bytes: u64,
+}
+
+/// How a port of a container is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// `host:port` to dial.
+    Address(String),
+    /// The engine has no network and says by itself whether something listens there.
+    Engine {
+        /// Something does.
+        listens: bool,
+    },
 }
 
 /// What exists in the engine, as far as the filter goes.

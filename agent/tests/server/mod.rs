@@ -1,6 +1,9 @@
-//! A server for the agent's tests: one CA, enrolment, sessions, and a way to misbehave.
+//! A server for the agent's tests: one CA, enrolment, sessions, and a way to misbehave. Each server serves one node; those of
+//! one cluster share the CA and the relay.
 
 #![allow(dead_code)] // Each test binary uses its own part.
+
+mod relay;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,12 +14,14 @@ use cara_proto::agent::agent_frame::Frame as Up;
 use cara_proto::agent::agent_server::{Agent, AgentServer};
 use cara_proto::agent::server_frame::Frame as Down;
 use cara_proto::agent::*;
+use cara_proto::volume::relay_server::RelayServer;
 use cara_proto::{CODE_KEY, HINT_KEY, LEADER_KEY};
 use cara_transport::{Caller, Identity, JoinToken, Limits, Peer, Role, SERVER_NAME, Tls, fingerprint};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, SanType,
 };
+use relay::Relay;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
@@ -57,10 +62,12 @@ struct Ca {
     pem: String,
     fingerprint: String,
     issuer: Issuer<'static, KeyPair>,
+    relay: Relay,
 }
 
 struct Inner {
     ca: Arc<Ca>,
+    node_id: &'static str,
     behaviour: Mutex<Behaviour>,
     seen: watch::Sender<Seen>,
     /// The current session.
@@ -85,16 +92,22 @@ impl Cluster {
             pem: certificate.pem(),
             fingerprint: fingerprint(certificate.der()),
             issuer: Issuer::new(params, key),
+            relay: Relay::default(),
         };
-        Self::serve(Arc::new(ca)).await
+        Self::serve(Arc::new(ca), "nd_1").await
     }
 
     /// Another server of the same cluster.
     pub async fn another(&self) -> Self {
-        Self::serve(self.inner.ca.clone()).await
+        Self::serve(self.inner.ca.clone(), self.inner.node_id).await
     }
 
-    async fn serve(ca: Arc<Ca>) -> Self {
+    /// A server of the same cluster for another node.
+    pub async fn for_node(&self, node_id: &'static str) -> Self {
+        Self::serve(self.inner.ca.clone(), node_id).await
+    }
+
+    async fn serve(ca: Arc<Ca>, node_id: &'static str) -> Self {
         let env = Env::real();
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec![SERVER_NAME.to_owned()]).expect("a name");
@@ -104,6 +117,7 @@ impl Cluster {
         let tls = Tls::new(&env, &identity).expect("usable");
         let inner = Arc::new(Inner {
             ca,
+            node_id,
             behaviour: Mutex::new(Behaviour::Healthy),
             seen: watch::Sender::new(Seen::default()),
             session: Mutex::new(None),
@@ -111,7 +125,8 @@ impl Cluster {
         let listener = env.net.listen("127.0.0.1:0").await.expect("a port");
         let address = listener.local_address();
         let service = AgentServer::new(Service(inner.clone()));
-        let app = tonic::service::Routes::new(service).into_axum_router();
+        let relay = RelayServer::new(inner.ca.relay.clone());
+        let app = tonic::service::Routes::new(service).add_service(relay).into_axum_router();
         let (stop, stopped) = watch::channel(false);
         drop(cara_env::spawn(async move {
             cara_transport::serve(&env, listener, tls, app, Limits::default(), stopped).await;
@@ -234,7 +249,7 @@ impl Agent for Service {
         use rcgen::PublicKeyData;
         let key = csr.public_key.subject_public_key_info();
         self.0.note(|seen| seen.keys.push(key));
-        let uri = Peer::uri("cl_1", &Role::Node("nd_1".into()));
+        let uri = Peer::uri("cl_1", &Role::Node(self.0.node_id.into()));
         csr.params.subject_alt_names = vec![SanType::URI(uri.try_into().expect("ascii"))];
         csr.params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let certificate = csr.signed_by(&self.0.ca.issuer).expect("signed");
@@ -242,7 +257,7 @@ impl Agent for Service {
             return Err(Status::unavailable("the answer is lost"));
         }
         Ok(Response::new(EnrollResponse {
-            node_id: "nd_1".into(),
+            node_id: self.0.node_id.into(),
             cluster_id: "cl_1".into(),
             certificate_pem: certificate.pem(),
             ca_pem: self.0.ca.pem.clone(),
@@ -260,7 +275,7 @@ impl Agent for Service {
     async fn session(&self, request: Request<Streaming<AgentFrame>>) -> Result<Response<Self::SessionStream>, Status> {
         let caller = request.extensions().get::<Caller>().cloned();
         let role = caller.and_then(|c| c.peer).map(|p| p.role);
-        assert_eq!(role, Some(Role::Node("nd_1".into())), "the session is mutual TLS");
+        assert_eq!(role, Some(Role::Node(self.0.node_id.into())), "the session is mutual TLS");
         if let Some(refusal) = self.0.refuse() {
             return Err(refusal);
         }

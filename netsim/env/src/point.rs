@@ -57,6 +57,13 @@
 //! - `plan.executed` (workload, complete): they are done, or given up
 //! - `container.created`, `container.started`, `container.stopped`, `container.removed` (workload, generation,
 //!   container): the engine has said so
+//! - `container.stop_confirmed` (workload, generation): a listing has proven a stop that was wanted, nobody was told
+//! - `volume.staged` (workload, generation, volume): an empty volume is there to be filled
+//! - `volume.discarded` (workload, generation, volume): a volume and its content are gone
+//! - `transfer.begun` (workload, move, round, final): a round begins at the target
+//! - `transfer.chunk` (workload, move, round, final): a chunk was taken, and not written
+//! - `transfer.differs` (workload, move, round, final): the final copy isn't the original; the round is done again
+//! - `transfer.round` (workload, move, round, final): a round is finished and on disk, nobody was told
 
 /// Tells the simulator that this place was reached. For code that can't wait.
 #[cfg(feature = "chaos")]

@@ -160,6 +160,35 @@ pub(super) fn create_body(container: &ContainerSpec) -> models::ContainerCreateB
     }
 }
 
+pub(super) fn exec(command: &[String]) -> models::ExecConfig {
+    models::ExecConfig {
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        cmd: Some(command.to_vec()),
+        ..Default::default()
+    }
+}
+
+/// Where this machine reaches a container's TCP port: where it is published, else in the container's own network.
+pub(super) fn address(container: models::ContainerInspectResponse, port: u32) -> Option<String> {
+    let settings = container.network_settings?;
+    let bindings = settings.ports.unwrap_or_default().remove(&format!("{port}/tcp")).flatten().unwrap_or_default();
+    let published = bindings.into_iter().find_map(|binding| {
+        let host_port = binding.host_port.filter(|port| !port.is_empty())?;
+        let host = match binding.host_ip.as_deref() {
+            None | Some("" | "0.0.0.0" | "::") => "127.0.0.1".to_owned(),
+            Some(ip) if ip.contains(':') => format!("[{ip}]"),
+            Some(ip) => ip.to_owned(),
+        };
+        Some(format!("{host}:{host_port}"))
+    });
+    published.or_else(|| {
+        let mut networks = settings.networks.unwrap_or_default().into_values();
+        let ip = networks.find_map(|network| network.ip_address.filter(|ip| !ip.is_empty()))?;
+        Some(format!("{ip}:{port}"))
+    })
+}
+
 pub(super) fn logs(options: LogOptions) -> query::LogsOptions {
     query::LogsOptions {
         follow: options.follow,
@@ -181,6 +210,21 @@ mod tests {
         assert_eq!(tagged("localhost:5000/a/b"), "localhost:5000/a/b:latest");
         assert_eq!(tagged("localhost:5000/a/b:1"), "localhost:5000/a/b:1");
         assert_eq!(tagged("a@sha256:00"), "a@sha256:00");
+    }
+
+    #[test]
+    fn a_port_is_reached_where_it_is_published_and_else_in_its_network() {
+        let inspected = |host_ip: &str| -> models::ContainerInspectResponse {
+            let bound = format!(r#"{{"80/tcp": [{{"HostIp": "{host_ip}", "HostPort": "8080"}}], "81/tcp": null}}"#);
+            let networks = r#"{"net": {"IPAddress": "172.18.0.2"}}"#;
+            let text = format!(r#"{{"NetworkSettings": {{"Ports": {bound}, "Networks": {networks}}}}}"#);
+            serde_json::from_str(&text).expect("as Docker answers")
+        };
+        assert_eq!(address(inspected("0.0.0.0"), 80).as_deref(), Some("127.0.0.1:8080"));
+        assert_eq!(address(inspected("10.0.0.7"), 80).as_deref(), Some("10.0.0.7:8080"));
+        assert_eq!(address(inspected("fd00::7"), 80).as_deref(), Some("[fd00::7]:8080"));
+        assert_eq!(address(inspected(""), 81).as_deref(), Some("172.18.0.2:81"));
+        assert_eq!(address(models::ContainerInspectResponse::default(), 80), None);
     }
 
     #[test]

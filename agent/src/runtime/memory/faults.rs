@@ -26,14 +26,16 @@ pub struct Faults {
     pub fail_lists: bool,
     /// Every listing takes this much longer.
     pub slow_lists: Duration,
-    /// Making and removing volumes fails with an input/output error while set.
+    /// Making, removing and opening volumes fails with an input/output error while set.
     pub fail_volumes: bool,
-    /// Making and removing a volume takes this much longer.
+    /// Making, removing and opening a volume takes this much longer.
     pub slow_volumes: Duration,
     /// No image can be found while set, not even one that was there before.
     pub no_images: bool,
     /// These images can't be found.
     pub missing_images: BTreeSet<String>,
+    /// Services of the workloads with these uids fail their health checks while set.
+    pub unwell: BTreeSet<String>,
 }
 
 /// How many of the next calls fail, and with which words.
@@ -75,7 +77,7 @@ pub(super) enum Call<'a> {
     List,
     Start,
     Image(&'a str),
-    /// `make` or `remove`, and the volume's name.
+    /// `create`, `remove`, `open` or `store`, and the volume's name.
     Volume(&'static str, &'a str),
     Other,
 }

@@ -1,5 +1,6 @@
 //! The world's hand in a memory engine: make it fail, hang or lose containers, and read what ran when.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ pub struct Start {
     pub started_at: Duration,
     /// When its process was gone, by the same clock; none while it runs.
     pub ended_at: Option<Duration>,
+    /// Digests of its volumes just before it wrote anything, by engine name.
+    pub volumes: BTreeMap<String, String>,
 }
 
 impl Start {
@@ -60,6 +63,7 @@ impl Start {
             labels: info.labels.clone(),
             started_at,
             ended_at: None,
+            volumes: BTreeMap::new(),
         }
     }
 }
@@ -94,6 +98,16 @@ impl MemoryHandle {
     /// All containers, networks and volumes that exist now, whoever owns them. No fault reaches this.
     pub fn listing(&self) -> Listing {
         self.shared.lock().list(&Labels::new())
+    }
+
+    /// Names a volume's content, as a round of a transfer would. None when there is no such volume. No fault reaches this.
+    pub fn volume_digest(&self, name: &str) -> Option<String> {
+        self.shared.lock().volumes.digest(name)
+    }
+
+    /// What containers have written into a managed volume, oldest first: `<generation> <counter> started|lives|stopped`.
+    pub fn volume_lines(&self, name: &str) -> Vec<String> {
+        self.shared.lock().volumes.lines(name)
     }
 
     /// From now on starts and ends are recorded by this clock instead of the engine's own, so that the records of

@@ -1,8 +1,9 @@
 //! The memory engine's objects and the rules of an engine: unique names, owners, what is in use can't go.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::handle::Start;
+use super::volumes::Volumes;
 use super::{Now, RuntimeError};
 use crate::labels::{self, Labels};
 use crate::runtime::{ContainerInfo, ContainerSpec, ContainerState, Listing, LogOptions, Object};
@@ -17,7 +18,7 @@ pub(super) struct State {
     /// By name.
     pub(super) containers: BTreeMap<String, Container>,
     networks: BTreeMap<String, Labels>,
-    volumes: BTreeMap<String, Labels>,
+    pub(super) volumes: Volumes,
     pub(super) starts: VecDeque<Start>,
     /// Starts that were dropped from `starts`.
     pub(super) forgotten: u64,
@@ -29,6 +30,8 @@ pub(super) struct Container {
     pub(super) info: ContainerInfo,
     spec: ContainerSpec,
     lines: VecDeque<(u64, String)>,
+    /// Lines written into its volumes.
+    written: u64,
 }
 
 impl State {
@@ -42,8 +45,29 @@ impl State {
         Listing {
             containers: containers.map(|c| c.info.clone()).collect(),
             networks: objects(&self.networks),
-            volumes: objects(&self.volumes),
+            volumes: self.volumes.objects(matches),
         }
+    }
+
+    /// As [`State::list`], after the listed containers that run have lived a little.
+    pub(super) fn live_and_list(&mut self, filter: &Labels, now: Now) -> Listing {
+        let matches = |labels: &Labels| filter.iter().all(|(key, value)| labels.get(key) == Some(value));
+        let alive = self.containers.values_mut().filter(|c| c.info.state.is_alive() && matches(&c.info.labels));
+        for container in alive {
+            container.write_volumes(&mut self.volumes, now, "lives");
+        }
+        self.list(filter)
+    }
+
+    /// Does the container run, and its workload isn't among the `unwell`?
+    pub(super) fn is_well(&self, key: &str, unwell: &BTreeSet<String>) -> Result<bool, RuntimeError> {
+        let container = self.containers.values().find(|c| c.info.name == key || c.info.id == key);
+        let Some(container) = container.filter(|container| container.info.state.is_alive()) else {
+            let cause = "it does not run".to_owned();
+            return Err(RuntimeError::Failed { operation: "reach", subject: key.to_owned(), cause });
+        };
+        let uid = container.info.labels.get(labels::UID);
+        Ok(uid.is_none_or(|uid| !unwell.contains(uid)))
     }
 
     pub(super) fn ensure_network(&mut self, network: &Object) -> Result<(), RuntimeError> {
@@ -51,7 +75,7 @@ impl State {
     }
 
     pub(super) fn ensure_volume(&mut self, volume: &Object) -> Result<(), RuntimeError> {
-        ensure("volume", &mut self.volumes, volume)
+        self.volumes.ensure(volume)
     }
 
     pub(super) fn remove_network(&mut self, name: &str) -> Result<(), RuntimeError> {
@@ -101,7 +125,7 @@ impl State {
             return Err(missing(format!("network: {}", spec.network)));
         }
         for (volume, _) in &spec.mounts {
-            if !self.volumes.contains_key(volume) {
+            if self.volumes.check(volume).is_err() {
                 return Err(missing(format!("volume: {volume}")));
             }
         }
@@ -117,7 +141,7 @@ impl State {
             exit_code: None,
             started_at_ms: 0,
         };
-        let mut container = Container { info, spec: spec.clone(), lines: VecDeque::new() };
+        let mut container = Container { info, spec: spec.clone(), lines: VecDeque::new(), written: 0 };
         container.write(now, format!("created from image {}", spec.image));
         self.containers.insert(spec.name.clone(), container);
         Ok(())
@@ -148,7 +172,10 @@ impl State {
         container.info.exit_code = None;
         container.info.started_at_ms = now.wall_ms;
         container.write(now, "started".into());
-        let start = Start::of(&container.info, now.recorded);
+        let mounted = container.spec.mounts.iter().map(|(volume, _)| volume);
+        let digests = mounted.filter_map(|volume| Some((volume.clone(), self.volumes.digest(volume)?)));
+        let start = Start { volumes: digests.collect(), ..Start::of(&container.info, now.recorded) };
+        container.write_volumes(&mut self.volumes, now, "started");
         if self.starts.len() >= STARTS_MAX {
             self.starts.pop_front();
             self.forgotten += 1;
@@ -181,6 +208,7 @@ impl State {
         container.info.state = ContainerState::Exited;
         container.info.exit_code = Some(code);
         container.write(now, format!("exited with code {code}"));
+        container.write_volumes(&mut self.volumes, now, "stopped");
         let id = container.info.id.clone();
         if let Some(start) = self.starts.iter_mut().rev().find(|s| s.container == id) {
             start.ended_at = Some(now.recorded);
@@ -207,6 +235,16 @@ impl State {
 }
 
 impl Container {
+    /// Adds a line to each of its managed volumes: the generation, a number that rises, and what happened.
+    fn write_volumes(&mut self, volumes: &mut Volumes, now: Now, what: &str) {
+        self.written += 1;
+        let generation = self.info.labels.get(labels::GENERATION).map(String::as_str).unwrap_or_default();
+        let line = format!("{generation} {} {what}\n", self.written);
+        for (volume, _) in &self.spec.mounts {
+            volumes.append(volume, &line, now.wall_ms);
+        }
+    }
+
     fn write(&mut self, now: Now, line: String) {
         if self.lines.len() >= LINES_MAX {
             self.lines.pop_front();
@@ -231,6 +269,6 @@ fn ensure(kind: &'static str, all: &mut BTreeMap<String, Labels>, object: &Objec
     }
 }
 
-fn not_ours(kind: &'static str, name: &str) -> RuntimeError {
+pub(super) fn not_ours(kind: &'static str, name: &str) -> RuntimeError {
     RuntimeError::NotOurs { kind, name: name.to_owned() }
 }

@@ -144,7 +144,7 @@ fn next_header(reader: &mut impl Read) -> Result<Option<Header>, VolumeError> {
         return Ok(None);
     }
     let header = Header::from_byte_slice(&block).clone();
-    let sum =
+    let sum: u32 =
         block.iter().enumerate().map(|(i, byte)| if (148..156).contains(&i) { 32 } else { u32::from(*byte) }).sum();
     if header.cksum().map_err(failed("read"))? != sum {
         return Err(damaged("the checksum of a header is wrong"));
