@@ -15,6 +15,8 @@ pub const FAULTS: [Kind; 4] = [Kind::Crash, Kind::PowerLoss, Kind::Freeze, Kind:
 pub const ROLES: [&str; 3] = ["leader", "follower", "agent"];
 /// Each fault has a window of its own: long enough for the fault, and for the cluster to get over it.
 const WINDOW: u64 = 13;
+/// The same for moves, which take their time.
+const MOVE_WINDOW: u64 = 16;
 /// The first window.
 const FIRST: u64 = 1;
 /// A fault lasts so long: longer than an election.
@@ -69,26 +71,65 @@ const STEPS: &[(&str, Needs)] = &[
     ("raft.snapshot_installed", Needs::Laggard),
 ];
 
+/// Of a move: on whom.
+pub const MOVE_ROLES: [&str; 5] = ["leader", "follower", "source", "target", "client"];
+/// The steps of a move without data, and of one with a volume.
+const STATELESS: &[&str] = &["preflight", "place", "verify", "stop_old", "finalize", "rollback"];
+const STATEFUL: &[&str] = &[
+    "preflight",
+    "transfer.begun",
+    "transfer.round",
+    "stop_source",
+    "container.stop_confirmed",
+    "copy_volumes",
+    "place",
+    "verify",
+    "stop_old",
+    "finalize",
+    "rollback",
+];
+
+/// Which part of the matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// The steps of moves, with and without data.
+    Move,
+    /// Enrolment, renewal, sessions, elections, snapshots, what an agent does with an order.
+    Lifecycle,
+}
+
+/// One scenario: a step, and a role on which all faults that suit it are tried there.
+pub struct Row {
+    /// What is run.
+    pub scenario: Scenario,
+    /// The cells that it must visit.
+    pub cells: BTreeSet<Cell>,
+    /// Where it belongs.
+    pub part: Part,
+}
+
+/// Everything that must be run.
+pub fn rows() -> Vec<Row> {
+    let life = STEPS.iter().flat_map(|(step, needs)| {
+        ROLES.map(|role| Row {
+            scenario: scenario(step, *needs, role),
+            cells: FAULTS.iter().map(|fault| cell(step, *fault, role)).collect(),
+            part: Part::Lifecycle,
+        })
+    });
+    let shapes = [("stateless", STATELESS), ("stateful", STATEFUL)];
+    let moves = shapes.into_iter().flat_map(|(shape, steps)| {
+        steps.iter().flat_map(move |step| MOVE_ROLES.map(|role| move_row(shape, step, role)))
+    });
+    life.chain(moves).collect()
+}
+
+fn cell(step: &str, fault: Kind, role: &str) -> Cell {
+    (step.to_owned(), fault.name().to_owned(), role.to_owned())
+}
+
 /// Step, fault, role.
 pub type Cell = (String, String, String);
-
-/// All cells that must be visited.
-pub fn required() -> BTreeSet<Cell> {
-    let mut cells = BTreeSet::new();
-    for (step, _) in STEPS {
-        for fault in FAULTS {
-            for role in ROLES {
-                cells.insert(((*step).to_owned(), fault.name().to_owned(), role.to_owned()));
-            }
-        }
-    }
-    cells
-}
-
-/// The scenarios that visit them: one for each step and role, with a window for each fault.
-pub fn scenarios() -> Vec<Scenario> {
-    STEPS.iter().flat_map(|(step, needs)| ROLES.map(|role| scenario(step, *needs, role))).collect()
-}
 
 fn scenario(step: &str, needs: Needs, role: &str) -> Scenario {
     let mut fault = Vec::new();
@@ -99,13 +140,21 @@ fn scenario(step: &str, needs: Needs, role: &str) -> Scenario {
     }
     let duration = FIRST + WINDOW * FAULTS.len() as u64;
     Scenario {
+        workload: Workload { ops: Some(ops(duration)), watchers: 0, ..Workload::default() },
+        ..bare(format!("matrix-{}-{role}", step.replace(['.', '_'], "-")), duration, fault)
+    }
+}
+
+/// A scenario of the matrix before anybody does anything.
+fn bare(name: String, duration: u64, fault: Vec<Fault>) -> Scenario {
+    Scenario {
         format: cara_scenario::FORMAT,
-        name: format!("matrix-{}-{role}", step.replace(['.', '_'], "-")),
+        name,
         about: String::new(),
         tags: Vec::new(),
         seen_at: Vec::new(),
         cluster: Cluster { agents: 4, clients: 4, ..Cluster::default() },
-        workload: Workload { ops: Some(ops(duration)), watchers: 0, ..Workload::default() },
+        workload: Workload::default(),
         run: RunSpec {
             duration: seconds(duration),
             grain: Span(Duration::from_millis(5)),
@@ -115,6 +164,73 @@ fn scenario(step: &str, needs: Needs, role: &str) -> Scenario {
         fault,
         expect: Vec::new(),
     }
+}
+
+/// A step of a move, under the faults that suit the role: a client that dies asks nothing any more.
+fn move_row(shape: &str, step: &str, role: &str) -> Row {
+    let kinds: &[Kind] = if role == "client" { &[Kind::Freeze, Kind::Isolate] } else { &FAULTS };
+    let mut fault = Vec::new();
+    let mut cells = BTreeSet::new();
+    for (i, kind) in kinds.iter().enumerate() {
+        let from = FIRST + MOVE_WINDOW * i as u64;
+        let on = move_step(shape, step, from);
+        if step == "rollback" {
+            // Without its image the target can't get ready.
+            let on = move_step(shape, "preflight", from);
+            let broken = fault_on(on, &format!("before-{from}"), Kind::ImageMissing, "agent:move.target");
+            fault.push(Fault { lasts: SpanRange::Fixed(seconds(MOVE_WINDOW / 2)), ..broken });
+        }
+        cells.insert(cell(&on.step(), *kind, role));
+        fault.push(fault_on(on, &format!("{kind}-{from}"), *kind, move_target(role)));
+    }
+    let duration = FIRST + MOVE_WINDOW * kinds.len() as u64;
+    let made = if shape == "stateful" { OpKind::Project } else { OpKind::Create };
+    let name = format!("matrix-move-{shape}-{}-{role}", step.replace(['.', '_'], "-"));
+    let scenario = Scenario {
+        workload: Workload { ops: Some(move_ops(duration, made)), watchers: 0, ..Workload::default() },
+        ..bare(name, duration, fault)
+    };
+    Row { scenario, cells, part: Part::Move }
+}
+
+/// A phase of a move of this shape, or what an agent does for it.
+fn move_step(shape: &str, step: &str, from: u64) -> On {
+    let is_point = step.contains('.');
+    let event = if is_point { step.to_owned() } else { format!("move.phase:{step}") };
+    let detail = (!is_point).then(|| format!("shape={shape}"));
+    On { event, nth: 1, from: Some(seconds(from)), detail, within: None, delay: None }
+}
+
+fn move_target(role: &str) -> &'static str {
+    match role {
+        "leader" => "leader",
+        "follower" => "follower:any",
+        "source" => "agent:move.source",
+        "target" => "agent:move.target",
+        _ => "client:client3",
+    }
+}
+
+fn fault_on(on: On, id: &str, kind: Kind, target: &str) -> Fault {
+    Fault { on: Some(on), ..fault(id, kind, target, LASTS) }
+}
+
+/// One client makes two workloads and moves them without a pause; another one writes, so that the log grows.
+fn move_ops(duration: u64, made: OpKind) -> Vec<PlannedOp> {
+    let mut ops = Vec::new();
+    let mut push = |client: usize, at_ms: u64, kind, subject| {
+        let nth = ops.len() as u64 + 1;
+        let at = Span(Duration::from_millis(at_ms));
+        ops.push(PlannedOp { client: format!("client{client}"), nth, at, kind, subject });
+    };
+    push(3, 0, made, 0);
+    push(3, 100, made, 0);
+    for second in 0..duration {
+        push(3, second * 1_000 + 500, OpKind::Move, second);
+        push(1, second * 1_000, OpKind::Write, second);
+        push(2, second * 1_000 + 400, OpKind::Read, second);
+    }
+    ops
 }
 
 fn seconds(seconds: u64) -> Span {
@@ -132,7 +248,7 @@ fn at_step(step: &str, kind: Kind, role: &str, from: u64) -> Fault {
         _ => "agent:any",
     };
     let on = On { event: step.to_owned(), nth: 1, from: Some(seconds(from)), detail: None, within: None, delay: None };
-    Fault { on: Some(on), ..fault(&format!("{kind}-{from}"), kind, target, LASTS) }
+    fault_on(on, &format!("{kind}-{from}"), kind, target)
 }
 
 fn prelude(needs: Needs, from: u64) -> Option<Fault> {
@@ -186,15 +302,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_scenario_of_the_matrix_can_be_read_and_aims_at_each_fault_once() {
-        let scenarios = scenarios();
-        assert_eq!(scenarios.len() * FAULTS.len(), required().len());
-        for scenario in scenarios {
-            let again =
-                Scenario::parse(&scenario.to_toml()).unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
-            let aimed: BTreeSet<Kind> =
-                again.fault.iter().filter(|fault| fault.on.is_some()).map(|fault| fault.what).collect();
-            assert_eq!(aimed, BTreeSet::from(FAULTS), "{}", scenario.name);
+    fn every_scenario_of_the_matrix_can_be_read_and_aims_at_each_of_its_cells_once() {
+        for row in rows() {
+            let name = &row.scenario.name;
+            let again = Scenario::parse(&row.scenario.to_toml()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let on = again.fault.iter().filter(|fault| !fault.id.starts_with("before"));
+            let aimed: Vec<_> = on.filter_map(|fault| Some((fault.on.as_ref()?.step(), fault.what.name()))).collect();
+            let wanted: Vec<_> = row.cells.iter().map(|(step, fault, _)| (step.clone(), fault.as_str())).collect();
+            assert_eq!(BTreeSet::from_iter(aimed.clone()), BTreeSet::from_iter(wanted), "{name}");
+            assert_eq!(aimed.len(), row.cells.len(), "{name}");
         }
     }
 }

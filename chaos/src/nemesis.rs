@@ -10,6 +10,7 @@ use cara_env::Cf;
 use cara_netsim::{Latency, Reached, Snapshot, Spread, World};
 use cara_scenario::{Action, Installed, Kind, Plan, Schedule, View, What};
 
+use crate::recorder::word;
 use crate::world::{Cluster, Order};
 
 /// How long a process has to end by itself.
@@ -33,12 +34,15 @@ pub struct Nemesis {
     /// Step, fault and role of each fault that hung on a chaos point.
     cells: BTreeSet<(String, String, String)>,
     clones: u64,
+    /// Source and target of the move that took a step last.
+    move_ends: Option<(String, String)>,
 }
 
 /// The cluster, as the schedule wants to see it.
 struct Seen<'a> {
     cluster: &'a Cluster,
     leader: Option<&'a str>,
+    move_ends: Option<&'a (String, String)>,
 }
 
 impl View for Seen<'_> {
@@ -62,6 +66,10 @@ impl View for Seen<'_> {
         self.cluster.spares.clone()
     }
 
+    fn move_ends(&self) -> Option<(String, String)> {
+        self.move_ends.cloned()
+    }
+
     fn is_running(&self, host: &str) -> bool {
         self.cluster.world.is_running(host)
     }
@@ -78,6 +86,7 @@ impl Nemesis {
             changes: Vec::new(),
             cells: BTreeSet::new(),
             clones: 0,
+            move_ends: None,
         }
     }
 
@@ -93,6 +102,10 @@ impl Nemesis {
 
     /// A chaos point was reached.
     pub fn reached(&mut self, now: Duration, reached: &Reached) {
+        if reached.point == "move.phase" {
+            let end = |key| word(&reached.detail, key).map(str::to_owned);
+            self.move_ends = end("source").zip(end("target"));
+        }
         self.schedule.reached(now, &reached.host, reached.point, &reached.detail);
     }
 
@@ -100,7 +113,7 @@ impl Nemesis {
     pub fn act(&mut self, cluster: &mut Cluster, leader: Option<&str>) {
         self.keep_copies(cluster);
         let now = cluster.world.now();
-        let actions = self.schedule.due(now, &Seen { cluster, leader });
+        let actions = self.schedule.due(now, &Seen { cluster, leader, move_ends: self.move_ends.as_ref() });
         for action in actions {
             self.note(&action, leader);
             self.carry_out(cluster, &action);
@@ -122,10 +135,17 @@ impl Nemesis {
         let event = ledger.clone().find(|entry| entry.id == action.id).and_then(|entry| entry.event.clone());
         if let Some(event) = event.filter(|_| action.begins) {
             for host in &action.hosts {
+                let ends = self.move_ends.as_ref().filter(|_| event.starts_with("move."));
                 let role = if Some(host.as_str()) == leader {
                     "leader"
                 } else if host.starts_with('s') {
                     "follower"
+                } else if host.starts_with("client") {
+                    "client"
+                } else if ends.is_some_and(|(source, _)| source == host) {
+                    "source"
+                } else if ends.is_some_and(|(_, target)| target == host) {
+                    "target"
                 } else {
                     "agent"
                 };

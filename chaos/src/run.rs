@@ -199,6 +199,11 @@ impl Run {
             _ => {}
         }
         self.sometimes.seen(reached.point);
+        if reached.point == "move.phase"
+            && let Some(phase) = word("phase")
+        {
+            self.sometimes.seen(&format!("move.phase:{phase}"));
+        }
         self.nemesis.reached(now, reached);
         self.judge.reached(now, reached);
         if let Some(recorder) = &mut self.recorder {

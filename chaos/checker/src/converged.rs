@@ -36,6 +36,8 @@ pub struct Facts {
     pub unplaced: Vec<String>,
     /// Workloads that are still being deleted.
     pub deleting: Vec<String>,
+    /// Moves and drains that are still running.
+    pub moving: Vec<String>,
     /// What the state wants to run.
     pub wanted: BTreeSet<Placed>,
     /// What the engines run.
@@ -59,6 +61,7 @@ pub fn open(facts: &Facts) -> Vec<String> {
     open.extend(facts.offline.iter().map(|node| format!("{node} is not online")));
     open.extend(facts.unplaced.iter().map(|workload| format!("{workload} is placed nowhere")));
     open.extend(facts.deleting.iter().map(|workload| format!("{workload} is still being deleted")));
+    open.extend(facts.moving.iter().map(|what| format!("{what} is still running")));
     let missing = facts.wanted.difference(&facts.running);
     open.extend(missing.map(|p| format!("{} does not run {}/{}", p.node, p.workload, p.generation)));
     let extra = facts.running.difference(&facts.wanted);

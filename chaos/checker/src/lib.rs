@@ -19,6 +19,7 @@ pub mod rules;
 pub mod sometimes;
 pub mod tokens;
 mod verdict;
+pub mod volumes;
 pub mod watch;
 
 pub use finding::Finding;

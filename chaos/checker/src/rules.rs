@@ -49,6 +49,8 @@ pub const AUDIT_COMPLETE: &str = "audit.complete";
 pub const CONVERGED: &str = "converged";
 /// See [`RULES`].
 pub const ORPHANS: &str = "orphans";
+/// See [`RULES`].
+pub const VOLUMES_KEPT: &str = "volumes.kept";
 
 /// Every rule, in the order in which they are listed for people.
 pub const RULES: &[Rule] = &[
@@ -84,6 +86,7 @@ pub const RULES: &[Rule] = &[
         "Once faults are lifted, servers agree and nodes run what was asked for, by themselves and in time.",
     ),
     rule(ORPHANS, "At the end no container, volume or network is left that nothing wants."),
+    rule(VOLUMES_KEPT, "A workload that moves has everything that it wrote before."),
 ];
 
 /// What a rule says; none for a name that is no rule.

@@ -63,6 +63,16 @@ pub const EVENTS: &[&str] = &[
     "container.started",
     "container.stopped",
     "container.removed",
+    "container.stop_confirmed",
+    "volume.staged",
+    "volume.discarded",
+    "transfer.begun",
+    "transfer.chunk",
+    "transfer.differs",
+    "transfer.round",
+    "move.phase",
+    "drain.started",
+    "node.lost",
     "disk.sync",
     "disk.write",
 ];
@@ -89,6 +99,7 @@ pub const RULES: &[&str] = &[
     "audit.complete",
     "converged",
     "orphans",
+    "volumes.kept",
 ];
 
 /// Nothing runs longer than this.
@@ -171,9 +182,14 @@ fn stray(fault: &Fault) -> Vec<String> {
     stray.map(|(name, ..)| format!("{kind} takes no {name}; leave it out")).collect()
 }
 
+/// The phases of a move, as `move.phase:place`.
+pub const PHASES: &[&str] =
+    &["preflight", "stop_source", "copy_volumes", "place", "verify", "stop_old", "finalize", "done", "rollback"];
+
 fn event_problem(event: &str) -> Option<String> {
-    if event.starts_with("move.phase:") || event == "drain.started" {
-        return Some(format!("event {event:?}: there are no moves and drains yet"));
+    if let Some(phase) = event.strip_prefix("move.phase:") {
+        let unknown = !PHASES.contains(&phase);
+        return unknown.then(|| format!("no phase {phase:?}; the phases are {}", PHASES.join(", ")));
     }
     let unknown = !EVENTS.contains(&event);
     unknown.then(|| format!("no event {event:?}; the events are {}", EVENTS.join(", ")))

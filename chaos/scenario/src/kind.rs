@@ -214,6 +214,10 @@ pub enum OpKind {
     TokenRace,
     /// Lets a node's certificate come of age, so that it is renewed.
     Renew,
+    /// Moves one of its workloads to another node.
+    Move,
+    /// Drains a node. It takes workloads again once everything is healed, or by an `uncordon`.
+    Drain,
 }
 
 impl OpKind {
@@ -231,6 +235,8 @@ impl OpKind {
         (Self::Enrol, 1),
         (Self::TokenRace, 1),
         (Self::Renew, 1),
+        (Self::Move, 6),
+        (Self::Drain, 1),
     ];
 }
 
@@ -249,6 +255,8 @@ impl fmt::Display for OpKind {
             Self::Enrol => "enrol",
             Self::TokenRace => "token_race",
             Self::Renew => "renew",
+            Self::Move => "move",
+            Self::Drain => "drain",
         })
     }
 }

@@ -271,6 +271,28 @@ pub struct On {
     pub delay: Option<SpanRange>,
 }
 
+impl On {
+    /// The chaos point's own name: `move.phase:place` is the point `move.phase` with a detail.
+    pub fn point(&self) -> &str {
+        self.event.split(':').next().unwrap_or_default()
+    }
+
+    /// The event and what its detail must contain, as one word or two.
+    pub fn step(&self) -> String {
+        let detail = self.detail.as_ref().map_or_else(String::new, |detail| format!(" {detail}"));
+        format!("{}{detail}", self.event)
+    }
+
+    /// Is it this point with this detail?
+    pub fn is(&self, point: &str, detail: &str) -> bool {
+        let phase = self.event.split_once(':').map(|(_, phase)| phase);
+        let has_phase = |phase: &str| detail.split(' ').any(|word| word.strip_prefix("phase=") == Some(phase));
+        point == self.point()
+            && phase.is_none_or(has_phase)
+            && self.detail.as_ref().is_none_or(|part| detail.contains(part))
+    }
+}
+
 fn first() -> u64 {
     1
 }

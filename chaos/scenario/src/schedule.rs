@@ -115,7 +115,7 @@ impl Schedule {
     /// The chaos points that faults hang on.
     pub fn events(&self) -> BTreeSet<String> {
         let on = self.faults.iter().filter_map(|fault| match &fault.when {
-            When::On(on, _) => Some(on.event.clone()),
+            When::On(on, _) => Some(on.point().to_owned()),
             _ => None,
         });
         on.collect()
@@ -127,9 +127,8 @@ impl Schedule {
         for i in 0..self.faults.len() {
             let When::On(on, delay) = &self.faults[i].when else { continue };
             let is_meant = self.states[i] == State::Waiting
-                && on.event == event
+                && on.is(event, detail)
                 && on.from.is_none_or(|from| now >= began + from.0)
-                && on.detail.as_ref().is_none_or(|part| detail.contains(part))
                 && on.within.as_ref().is_none_or(|id| self.active.iter().any(|active| is_of(&active.action.id, id)));
             if is_meant {
                 self.matched[i] += 1;
@@ -182,7 +181,7 @@ impl Schedule {
             id: fault.id.clone(),
             kind: fault.what.kind,
             event: match &fault.when {
-                When::On(on, _) => Some(on.event.clone()),
+                When::On(on, _) => Some(on.step()),
                 _ => None,
             },
             from: now,

@@ -16,6 +16,8 @@ pub trait View {
     fn clients(&self) -> Vec<String>;
     /// Servers that may join.
     fn spares(&self) -> Vec<String>;
+    /// The nodes between which a workload moves, source and target, of the move that took a step last.
+    fn move_ends(&self) -> Option<(String, String)>;
     /// Does a process run there?
     fn is_running(&self, host: &str) -> bool;
 }
@@ -37,6 +39,8 @@ enum Parsed {
     Agent(Count),
     Client(Count),
     Spare,
+    MoveSource,
+    MoveTarget,
     Minority,
     Majority {
         with_leader: bool,
@@ -49,7 +53,7 @@ enum Parsed {
 }
 
 const EXAMPLES: &str = "write for example leader, follower:any, server:*, server:s2, minority, majority(with=leader), \
-                        agent:any(2), agent:n1, client:*, any, spare, $event or $bound";
+                        agent:any(2), agent:n1, agent:move.source, client:*, any, spare, $event or $bound";
 
 /// Is this a target?
 ///
@@ -68,6 +72,8 @@ fn parse(text: &str) -> Result<Parsed, String> {
         "majority(with=leader)" => Some(Parsed::Majority { with_leader: true }),
         "any" => Some(Parsed::Any),
         "spare" => Some(Parsed::Spare),
+        "agent:move.source" => Some(Parsed::MoveSource),
+        "agent:move.target" => Some(Parsed::MoveTarget),
         "$event" => Some(Parsed::Event),
         _ => text.strip_prefix('$').filter(|name| !name.is_empty()).map(|name| Parsed::Bound(name.to_owned())),
     };
@@ -78,9 +84,6 @@ fn parse(text: &str) -> Result<Parsed, String> {
     let count = match count {
         "*" => Count::All,
         "any" => Count::Any(1),
-        "move.source" | "move.target" => {
-            return Err(format!("{text:?}: there are no moves yet; {EXAMPLES}"));
-        }
         name => match name.strip_prefix("any(").and_then(|rest| rest.strip_suffix(')')) {
             Some(number) => Count::Any(number.parse().map_err(|_| wrong())?),
             None if !name.is_empty() => Count::Named(name.to_owned()),
@@ -113,6 +116,8 @@ pub(crate) fn resolve(
         Parsed::Agent(count) => some(&view.agents(), &count, view, rng),
         Parsed::Client(count) => some(&view.clients(), &count, view, rng),
         Parsed::Spare => view.spares().into_iter().take(1).collect(),
+        Parsed::MoveSource => view.move_ends().map(|(source, _)| source).into_iter().collect(),
+        Parsed::MoveTarget => view.move_ends().map(|(_, target)| target).into_iter().collect(),
         Parsed::Minority => rng.choose(&view.servers(), view.servers().len().saturating_sub(1) / 2),
         Parsed::Majority { with_leader } => {
             let size = view.servers().len() / 2 + 1;
@@ -169,6 +174,9 @@ pub(crate) mod tests {
         fn spares(&self) -> Vec<String> {
             Vec::new()
         }
+        fn move_ends(&self) -> Option<(String, String)> {
+            Some(("n1".into(), "n3".into()))
+        }
         fn is_running(&self, _host: &str) -> bool {
             true
         }
@@ -190,6 +198,7 @@ pub(crate) mod tests {
         assert!(resolved("majority(with=leader)").expect("somebody").contains(&"s2".to_owned()));
         assert_eq!(count("majority(with=leader)"), 3);
         assert_eq!(count("agent:any(2)"), 2);
+        assert_eq!(resolved("agent:move.target"), Ok(vec!["n3".to_owned()]));
         assert_eq!(resolved("$event"), Ok(vec!["n9".to_owned()]));
         assert_eq!(resolved("$L"), Ok(vec!["s4".to_owned()]));
     }
@@ -199,7 +208,7 @@ pub(crate) mod tests {
         assert!(resolved("agent:n7").expect_err("nobody").contains("means nobody"));
         assert!(resolved("$X").expect_err("nobody").contains("$X"));
         assert!(resolved("spare").is_err());
-        for wrong in ["boss", "agent:", "agent:any(x)", "$", "agent:move.source"] {
+        for wrong in ["boss", "agent:", "agent:any(x)", "$"] {
             assert!(check(wrong).expect_err("refused").contains("follower:any"), "{wrong}");
         }
     }

@@ -8,24 +8,15 @@ use cara_checker::Verdict;
 use comfy_table::{Table, presets};
 
 use crate::child::Job;
-use crate::matrix::{self, Cell, FAULTS, ROLES};
+use crate::matrix::{self, Cell, FAULTS, MOVE_ROLES, Part, ROLES};
 use crate::pool::Pool;
-
-/// Which part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Only {
-    /// The phases of moves.
-    Move,
-    /// Enrolment, renewal, sessions, elections, snapshots, what an agent does with an order.
-    Lifecycle,
-}
 
 /// What to visit.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only this part.
     #[arg(long, value_enum)]
-    only: Option<Only>,
+    only: Option<Part>,
     /// Only steps whose name contains this.
     #[arg(long)]
     step: Option<String>,
@@ -39,19 +30,16 @@ pub struct Args {
 
 /// Runs all scenarios of the matrix; exit code 1 when a run failed or a required cell was not visited.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.only == Some(Only::Move) {
-        println!("matrix: there are no moves yet, so there is no cell to visit");
-        return Ok(ExitCode::SUCCESS);
-    }
-    let is_meant = |name: &str| args.step.as_ref().is_none_or(|step| name.contains(step.as_str()));
+    let is_meant = |cell: &Cell| args.step.as_ref().is_none_or(|step| cell.0.contains(step.as_str()));
+    let mut required: BTreeSet<Cell> = BTreeSet::new();
     let folder = std::env::temp_dir().join(format!("cara-chaos-matrix-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
     let mut jobs = Vec::new();
-    for scenario in matrix::scenarios() {
-        let step = scenario.fault.iter().find_map(|fault| fault.on.as_ref()).map(|on| on.event.clone());
-        if step.is_some_and(|step| is_meant(&step)) {
-            let file = folder.join(format!("{}.toml", scenario.name));
-            std::fs::write(&file, scenario.to_toml())?;
+    for row in matrix::rows() {
+        if args.only.is_none_or(|part| part == row.part) && row.cells.iter().any(is_meant) {
+            required.extend(row.cells);
+            let file = folder.join(format!("{}.toml", row.scenario.name));
+            std::fs::write(&file, row.scenario.to_toml())?;
             jobs.push(Job { seed: args.seed, scenario: Some(file.display().to_string()), ..Job::default() });
         }
     }
@@ -72,7 +60,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // The scenarios are made anew each time.
     let _removed = std::fs::remove_dir_all(&folder);
     ran?;
-    let required: BTreeSet<Cell> = matrix::required().into_iter().filter(|(step, ..)| is_meant(step)).collect();
     println!("{}", table(&required, &visited));
     let missing: Vec<&Cell> = required.difference(&visited).collect();
     for (step, fault, role) in &missing {
@@ -91,11 +78,10 @@ fn table(required: &BTreeSet<Cell>, visited: &BTreeSet<Cell>) -> Table {
     let steps: BTreeSet<&String> = required.iter().map(|(step, ..)| step).collect();
     for step in steps {
         let cells = FAULTS.iter().map(|fault| {
-            let hit = ROLES.map(|role| {
-                let cell = (step.clone(), fault.name().to_owned(), role.to_owned());
-                if visited.contains(&cell) { &role[..1] } else { "-" }
-            });
-            hit.concat()
+            let of = |role: &str| (step.clone(), fault.name().to_owned(), role.to_owned());
+            let roles: BTreeSet<&str> = ROLES.into_iter().chain(MOVE_ROLES).collect();
+            let wanted = roles.into_iter().filter(|role| required.contains(&of(role)));
+            wanted.map(|role| if visited.contains(&of(role)) { &role[..1] } else { "-" }).collect::<String>()
         });
         table.add_row(std::iter::once(step.clone()).chain(cells));
     }

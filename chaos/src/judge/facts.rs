@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use cara_agent::labels::{self, Labels};
+use cara_agent::runtime::Object;
+use cara_agent::runtime::memory::MemoryHandle;
 use cara_checker::converged::{Facts, Placed, Server};
 use cara_checker::copies::Copy;
 use cara_checker::orphans::{Kind, Left, Wanted};
+use cara_checker::volumes::Volume;
 use cara_core::State;
 use cara_core::model::{Connection, Workload};
 
@@ -13,7 +16,39 @@ use crate::world::Cluster;
 
 /// A workload that two copies would destroy: it has volumes.
 pub fn is_stateful(workload: &Workload) -> bool {
-    !workload.spec.volumes.is_empty()
+    workload.is_stateful() || !workload.spec.volumes.is_empty()
+}
+
+/// All managed volumes that engines have, with what containers wrote into them.
+pub fn volumes(cluster: &Cluster) -> Vec<Volume> {
+    let mut volumes = Vec::new();
+    for (node, engine) in &cluster.engines {
+        for volume in engine.listing().volumes.into_iter().filter(|volume| !is_ephemeral(&volume.labels)) {
+            let text = |key: &str| volume.labels.get(key).cloned().unwrap_or_default();
+            volumes.push(Volume {
+                node: node.clone(),
+                workload: text(labels::UID),
+                name: text(labels::VOLUME),
+                generation: data_generation(&volume.labels),
+                lines: engine.volume_lines(&volume.name),
+            });
+        }
+    }
+    volumes
+}
+
+fn is_ephemeral(labels: &Labels) -> bool {
+    labels.get(labels::EPHEMERAL).is_some_and(|value| value == "true")
+}
+
+fn data_generation(labels: &Labels) -> u64 {
+    labels.get(labels::DATA_GENERATION).and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Was the volume made for a transfer, and never used by a container? Nobody misses it, and it must go once its move is over.
+fn is_only_staged(engine: &MemoryHandle, volume: &Object) -> bool {
+    let own = format!("{} ", data_generation(&volume.labels));
+    volume.labels.contains_key(labels::STAGED) && !engine.volume_lines(&volume.name).iter().any(|l| l.starts_with(&own))
 }
 
 /// Every container that ever ran, as the engines remember it.
@@ -62,6 +97,7 @@ pub fn converged(cluster: &Cluster) -> (Facts, Option<State>) {
     for workload in state.workloads() {
         match &workload.placement {
             _ if workload.deleting => facts.deleting.push(workload.name.clone()),
+            Some(_) if workload.spec.suspended => {}
             None => facts.unplaced.push(workload.name.clone()),
             Some(placement) => {
                 let node = state.node(&placement.node).map_or_else(String::new, |node| node.name.clone());
@@ -70,6 +106,8 @@ pub fn converged(cluster: &Cluster) -> (Facts, Option<State>) {
             }
         }
     }
+    facts.moving.extend(state.running_moves().map(|mv| format!("move {} of {} ({})", mv.id, mv.name, mv.phase)));
+    facts.moving.extend(state.running_drains().map(|drain| format!("drain {} of {}", drain.id, drain.node_name)));
     for (node, engine) in &cluster.engines {
         for running in engine.running().into_iter().filter(|running| !running.uid.is_empty()) {
             let (workload, generation) = (running.uid, running.generation);
@@ -92,8 +130,8 @@ pub fn left(cluster: &Cluster, state: &State) -> (Vec<Left>, BTreeSet<Wanted>) {
         listing.containers.iter().for_each(|c| add(Kind::Container, &c.name, &c.labels));
         listing.networks.iter().for_each(|n| add(Kind::Network, &n.name, &n.labels));
         listing.volumes.iter().for_each(|v| add(Kind::Volume, &v.name, &v.labels));
-        let goes = |labels: &Labels| labels.get(labels::EPHEMERAL).is_some_and(|value| value == "true");
-        for volume in listing.volumes.iter().filter(|volume| !goes(&volume.labels)) {
+        let stays = |volume: &&Object| !is_ephemeral(&volume.labels) && !is_only_staged(engine, volume);
+        for volume in listing.volumes.iter().filter(stays) {
             wanted.insert(Wanted { node: node.clone(), kind: Kind::Volume, owner: owner(&volume.labels) });
         }
     }

@@ -131,6 +131,8 @@ impl Judge {
         self.judgement.unsure(self.keys.iter().filter_map(Key::unknown));
         let copies = cara_checker::copies::check(&facts::copies(cluster, &self.states.stateful), &self.told);
         self.add(copies);
+        let volumes = cara_checker::volumes::check(at, &facts::volumes(cluster), &self.states.lineage);
+        self.add(volumes);
         let offline = self.heard.judge(cluster.agents.len());
         self.add(offline.findings);
         self.judgement.unsure(offline.unknown);

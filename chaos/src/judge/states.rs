@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cara_checker::raft::Raft;
+use cara_checker::volumes::Lineage;
 use cara_checker::{Finding, rules};
 use cara_core::{State, invariant};
 
@@ -24,6 +25,8 @@ pub struct States {
     known: BTreeSet<String>,
     /// Uids of the workloads in the newest state.
     wanted: BTreeSet<String>,
+    /// Data generations that were in force, by uid, of the newest states in order.
+    pub lineage: Lineage,
 }
 
 impl States {
@@ -63,10 +66,25 @@ impl States {
         self.known.extend(uids.iter().cloned());
         if self.newest().is_none_or(|newest| newest.revision() <= state.revision()) {
             self.wanted = uids;
+            self.follow_data(&state);
         }
         self.names.extend(state.servers().map(|server| (server.id.0, server.name.clone())));
         self.last.insert(server.to_owned(), state);
         findings
+    }
+
+    /// Which data generation of each workload is in force. What an operator gives up ends a lineage.
+    fn follow_data(&mut self, state: &State) {
+        for workload in state.workloads() {
+            let known = self.lineage.entry(workload.uid.to_string()).or_default();
+            let now = workload.data_generation.0;
+            if known.last() != Some(&now) {
+                if workload.fresh_data {
+                    known.clear();
+                }
+                known.push(now);
+            }
+        }
     }
 
     /// The server's data were wiped or replaced.

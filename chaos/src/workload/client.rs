@@ -101,6 +101,8 @@ impl Client {
             OpKind::Label => self.label(op).await,
             OpKind::Enrol => self.enrol(1).await,
             OpKind::TokenRace => self.enrol(RACERS).await,
+            OpKind::Move => self.move_one(op.subject).await,
+            OpKind::Drain => self.drain(op.subject).await,
             OpKind::Renew => self.shared.ask_for_renewal(op.subject),
         }
         self.shared.history().pending.remove(&self.name);
@@ -272,6 +274,7 @@ impl Client {
         body["spec"]["env"] = json!([{ "name": "TICK", "value": self.env.rng.below(1000).to_string() }]);
         match self.settle(Ask::put(format!("/api/v1/apps/{name}"), body)).await {
             Settled::Done(_) | Settled::Unknown => {}
+            Settled::Refused(told) if told.status == StatusCode::CONFLICT => {} // It is moving.
             Settled::Refused(told) => self.strange(&format!("change {name}"), &told),
         }
     }
@@ -287,6 +290,12 @@ impl Client {
             Settled::Done(_) => true,
             // An earlier attempt was carried out and its answer was lost.
             Settled::Refused(told) if told.status == StatusCode::NOT_FOUND => true,
+            // It is moving: it stays, and may be deleted later.
+            Settled::Refused(told) if told.status == StatusCode::CONFLICT => {
+                self.life(&name, |life| life.deleted = Known::No);
+                self.mine.push((kind, name));
+                return;
+            }
             Settled::Refused(told) => {
                 self.strange(&format!("delete {name}"), &told);
                 false
@@ -296,6 +305,31 @@ impl Client {
         if gone {
             trace::note(&self.name, "client", &format!("deleted {name}"));
             self.life(&name, |life| life.deleted = Known::Yes);
+        }
+    }
+
+    /// Moves one of its workloads to a node that the cluster chooses. With a volume rather than without one.
+    async fn move_one(&self, subject: u64) {
+        let projects: Vec<_> = self.mine.iter().filter(|(kind, _)| *kind == "projects").collect();
+        let all: Vec<_> = if projects.is_empty() || subject % 3 == 0 { self.mine.iter().collect() } else { projects };
+        let index = usize::try_from(subject).unwrap_or(0) % all.len().max(1);
+        let Some((kind, name)) = all.get(index) else { return };
+        let ask = Ask::post(format!("/api/v1/{kind}/{name}/move"), move_body());
+        self.may_be_refused(ask, &format!("move {name}")).await;
+    }
+
+    /// Empties a node.
+    async fn drain(&self, subject: u64) {
+        let node = self.node(subject);
+        self.may_be_refused(Ask::post(format!("/api/v1/nodes/{node}/drain"), move_body()), &format!("drain {node}")).await;
+    }
+
+    /// No node may be free for it, or it moves already: that is for the cluster to say.
+    async fn may_be_refused(&self, ask: Ask, what: &str) {
+        let expected = [StatusCode::CONFLICT, StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY];
+        match self.settle(ask).await {
+            Settled::Refused(told) if !expected.contains(&told.status) => self.strange(what, &told),
+            Settled::Done(_) | Settled::Refused(_) | Settled::Unknown => {}
         }
     }
 
@@ -352,6 +386,11 @@ impl Client {
         let alive = alive.filter_map(|item| Some((item["metadata"]["name"].as_str()?.to_owned(), value_of(item))));
         self.shared.history().at_the_end = Some(alive.collect());
     }
+}
+
+/// Less patient than usual: a simulated minute is short.
+fn move_body() -> Value {
+    json!({ "verify_timeout_s": 20, "attempts": 5, "interval_s": 1 })
 }
 
 fn app(name: &str, value: Option<u64>) -> Value {
