@@ -155,7 +155,7 @@ impl Known<'_> {
                 (going, reason, message)
             }
             Mode::Unknown => say("Failed", "UnknownMode", "this agent doesn't know what the server wants; update it"),
-            _ if has_newer(footprint, assignment.generation) => {
+            Mode::Run | Mode::Stop | Mode::Receive if has_newer(footprint, assignment.generation) => {
                 say("Failed", "StaleAssignment", "containers of a newer placement exist here; they are left alone")
             }
             Mode::Stop if !footprint.containers.iter().any(is_alive) && !self.busy.contains(&assignment.uid) => {
