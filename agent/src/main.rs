@@ -141,7 +141,7 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
 }
 
 async fn choose_runtime(env: &Env, args: &Args) -> Arc<dyn ContainerRuntime> {
-    let docker = DockerRuntime::new(env.clock.clone(), &args.docker_host);
+    let docker = DockerRuntime::with_spool(env.clock.clone(), &args.docker_host, &args.data_dir.join("spool"));
     let memory = || Arc::new(MemoryRuntime::new(env.clock.clone()));
     match args.runtime {
         Runtime::Memory => memory(),

@@ -21,7 +21,7 @@ use keep::Keep;
 pub(crate) use keep::lost_volumes;
 pub(crate) use leave::unmounted_copies;
 use receive::Receive;
-pub(crate) use receive::{is_ready, managed_volumes};
+pub(crate) use receive::{is_ready, managed_volumes, not_to_be_filled};
 
 use crate::labels::Owner;
 use crate::mode::Mode;

@@ -164,6 +164,18 @@ fn a_copy_that_the_engine_has_lost_is_not_replaced_by_an_empty_volume() {
 }
 
 #[test]
+fn a_volume_that_has_run_is_not_to_be_filled() {
+    let mut node = Node::new();
+    node.settle(&[in_mode("receive", 4)]);
+    node.settle(&[in_mode("run", 4)]);
+    // No leader asks for this; an agent would still not do it.
+    let receive = in_mode("receive", 4);
+    node.settle(std::slice::from_ref(&receive));
+    let status = node.status(&receive);
+    assert_eq!((status.phase.as_str(), status.reason.as_str(), status.ready), ("Failed", "VolumeInUse", false));
+}
+
+#[test]
 fn receiving_touches_no_volume_that_lay_there_before() {
     let mut node = Node::new();
     node.settle(&[in_mode("run", 1)]);

@@ -139,7 +139,7 @@ impl Reconciler {
             }
         }
         self.prober.follow(&desired, &observed);
-        self.desk.follow(assignments, &observed);
+        self.desk.follow(assignments, &observed, &staged);
         let report = self.tell(assignments, &observed);
         self.confirm_stops(assignments, &report).await;
         self.publish(report);

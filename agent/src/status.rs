@@ -11,7 +11,7 @@ use crate::health::{Verdict, Verdicts};
 use crate::labels::Owner;
 use crate::mode::Mode;
 use crate::observed::{Footprint, Held, Observed};
-use crate::plan::{has_newer, is_ready, lost_volumes, managed_volumes, newest, unmounted_copies};
+use crate::plan::{has_newer, is_ready, lost_volumes, managed_volumes, newest, not_to_be_filled, unmounted_copies};
 use crate::tracker::Tracker;
 
 /// All that a report is made from.
@@ -135,6 +135,11 @@ impl Known<'_> {
         !self.busy.contains(&assignment.uid)
             && footprint.containers.is_empty()
             && is_ready(self.owner, assignment, footprint, self.tracker)
+            && self.not_to_be_filled(assignment, footprint).is_empty()
+    }
+
+    fn not_to_be_filled(&self, assignment: &Assignment, footprint: &Footprint) -> Vec<String> {
+        not_to_be_filled(self.owner, assignment, footprint, self.staged)
     }
 
     /// Phase, reason and message.
@@ -150,7 +155,7 @@ impl Known<'_> {
                 (going, reason, message)
             }
             Mode::Unknown => say("Failed", "UnknownMode", "this agent doesn't know what the server wants; update it"),
-            _ if has_newer(footprint, assignment.generation) => {
+            Mode::Run | Mode::Stop | Mode::Receive if has_newer(footprint, assignment.generation) => {
                 say("Failed", "StaleAssignment", "containers of a newer placement exist here; they are left alone")
             }
             Mode::Stop if !footprint.containers.iter().any(is_alive) && !self.busy.contains(&assignment.uid) => {
@@ -160,6 +165,11 @@ impl Known<'_> {
                 let (reason, message) =
                     trouble.unwrap_or_else(|| ("Stopping".into(), "its containers are being stopped".into()));
                 ("Running", reason, message)
+            }
+            Mode::Receive if !self.not_to_be_filled(assignment, footprint).is_empty() => {
+                let names = self.not_to_be_filled(assignment, footprint).join(", ");
+                let message = format!("{names} exists here and may hold data that has run; it is not overwritten");
+                ("Failed", "VolumeInUse".to_owned(), message)
             }
             Mode::Receive => match trouble {
                 Some((reason, message)) => ("Failed", reason, message),

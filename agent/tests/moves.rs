@@ -60,7 +60,7 @@ impl Node {
     }
 
     async fn until(&self, what: &str, condition: impl Fn(&Report) -> bool) {
-        self.cluster.until(what, |seen| seen.reports.last().is_some_and(|report| condition(report))).await;
+        self.cluster.until(what, |seen| seen.reports.last().is_some_and(&condition)).await;
     }
 
     async fn until_status(&self, what: &str, condition: impl Fn(&Status) -> bool) -> Status {
@@ -243,6 +243,30 @@ async fn a_target_that_restarts_does_the_round_again_and_fetches_nothing_twice()
         transfers.into_iter().any(|told| told.round == 1 && told.bytes_sent == 0 && told.digest == first.digest)
     };
     target.cluster.until("the round again", again).await;
+}
+
+#[tokio::test]
+async fn a_copy_that_the_engine_loses_is_made_again() {
+    let (mut source, mut target) = two_nodes().await;
+    source.send(&[assignment("stop", 1, 1, None)]).await;
+    source.until_status("a confirmed stop", |status| status.phase == "Stopped").await;
+    let address = source.address().await;
+    send_both(&mut source, "stop", &mut target, &transfer(&address, 1, true)).await;
+    let first = target.until_transfer("the round", is_round(1)).await;
+    let copy = target.volume(2);
+    use cara_agent::ContainerRuntime;
+    let reports = target.cluster.seen().reports.len();
+    target.runtime.remove_volume(&copy).await.expect("removed");
+    let rounds = |seen: &server::Seen| -> Vec<u32> {
+        let statuses = seen.reports[reports..].iter().flat_map(|report| &report.statuses);
+        statuses.map(|status| status.transfer.as_ref().map_or(0, |transfer| transfer.round)).collect()
+    };
+    let taken_back_and_made_again = |seen: &server::Seen| {
+        let rounds = rounds(seen);
+        rounds.iter().position(|round| *round == 0).is_some_and(|at| rounds[at..].contains(&1))
+    };
+    target.cluster.until("the round again", taken_back_and_made_again).await;
+    assert_eq!(target.engine.volume_digest(&copy), Some(first.digest));
 }
 
 #[tokio::test]

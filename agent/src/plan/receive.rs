@@ -71,6 +71,17 @@ pub(crate) fn managed_volumes(owner: &Owner, assignment: &Assignment) -> Vec<(St
     managed.map(|(volume, _)| (volume.to_owned(), owner.volume_name(assignment, volume))).collect()
 }
 
+/// Volumes that have the names of the copies and aren't copies: they have run, or nobody knows. They are never written to.
+pub(crate) fn not_to_be_filled(
+    owner: &Owner,
+    assignment: &Assignment,
+    footprint: &Footprint,
+    staged: &BTreeSet<String>,
+) -> Vec<String> {
+    let names = managed_volumes(owner, assignment).into_iter().map(|(_, name)| name);
+    names.filter(|name| footprint.has_volume(name) && !staged.contains(name)).collect()
+}
+
 /// Is everything here that the workload needs in order to be filled, and then to run?
 pub(crate) fn is_ready(owner: &Owner, assignment: &Assignment, footprint: &Footprint, tracker: &Tracker) -> bool {
     let services = assignment.spec.iter().flat_map(|spec| &spec.services);

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cara_env::{Env, hex};
+use cara_volume::VolumePath;
+use cara_volume::tree::{Meta, New};
 use futures_util::FutureExt;
 
 use super::docker::{DockerRuntime, HOST_DEFAULT};
@@ -174,6 +176,9 @@ cases! {
     a_listing_shows_only_what_carries_every_label
     a_missing_image_is_named
     a_volume_outlives_its_container_and_not_its_user
+    a_volume_is_filled_and_read_as_a_tree
+    a_command_in_a_running_container_tells_its_exit_code
+    a_running_container_s_port_can_be_reached
     an_exit_code_is_seen_and_nothing_starts_by_itself
     a_taken_port_is_told_apart_and_freed_by_a_stop
     output_ends_with_the_output
@@ -280,6 +285,54 @@ async fn a_volume_outlives_its_container_and_not_its_user(bench: &Bench) {
         memory.exit(&reader.name, 0);
     }
     assert_eq!(bench.until_exited(&reader.name).await.exit_code, Some(0), "the content is there");
+}
+
+async fn a_volume_is_filled_and_read_as_a_tree(bench: &Bench) {
+    let (runtime, volume) = (&bench.runtime, bench.object("vol"));
+    assert!(runtime.volume_tree(&volume.name).await.is_err(), "there is none");
+    runtime.ensure_volume(&volume).await.expect("made");
+    let file = VolumePath::parse(b"file").expect("a path");
+    let mut tree = runtime.volume_tree(&volume.name).await.expect("a tree");
+    tree.create(&file, New::File).expect("made");
+    tree.write(&file, 0, b"kept\n").expect("written");
+    tree.set_meta(&file, &Meta { mode: 0o640, uid: 999, gid: 70, ..Meta::default() }).expect("set");
+    tree.sync().expect("on disk");
+    runtime.store_volume(&volume.name, tree).await.expect("stored");
+    let tree = runtime.volume_tree(&volume.name).await.expect("a tree");
+    let stat = tree.stat(&file).expect("read").expect("it is there");
+    assert_eq!((stat.size, stat.mode, stat.uid, stat.gid), (5, 0o640, 999, 70));
+    drop(tree);
+    if bench.memory.is_some() {
+        return; // Its containers can't read.
+    }
+    runtime.ensure_network(&bench.object("net")).await.expect("made");
+    let mut reader =
+        bench.container("db", "test \"$(stat -c '%u %g %a' /data/file)\" = '999 70 640' && grep -q kept /data/file");
+    reader.mounts.push((volume.name.clone(), "/data".into()));
+    runtime.create(&reader).await.expect("made");
+    runtime.start(&reader.name).await.expect("started");
+    assert_eq!(bench.until_exited(&reader.name).await.exit_code, Some(0), "a container finds it as it was written");
+}
+
+async fn a_command_in_a_running_container_tells_its_exit_code(bench: &Bench) {
+    let container = bench.idle("web").await;
+    let command = |word: &str| ["/bin/busybox".to_owned(), word.to_owned()];
+    assert!(bench.runtime.exec(&container.name, &command("true")).await.is_err(), "it does not run");
+    bench.runtime.start(&container.name).await.expect("started");
+    assert_eq!(bench.runtime.exec(&container.name, &command("true")).await, Ok(0));
+    if let Some(memory) = &bench.memory {
+        memory.fault(|faults| faults.unwell = ["u".to_owned()].into());
+    }
+    assert_eq!(bench.runtime.exec(&container.name, &command("false")).await, Ok(1));
+}
+
+async fn a_running_container_s_port_can_be_reached(bench: &Bench) {
+    let container = bench.idle("web").await;
+    bench.runtime.start(&container.name).await.expect("started");
+    match bench.runtime.endpoint(&container.name, 80).await.expect("an endpoint") {
+        Endpoint::Engine { listens } => assert!(listens && bench.memory.is_some()),
+        Endpoint::Address(address) => assert!(address.ends_with(":80") && bench.memory.is_none(), "{address}"),
+    }
 }
 
 async fn an_exit_code_is_seen_and_nothing_starts_by_itself(bench: &Bench) {

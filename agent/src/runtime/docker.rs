@@ -1,9 +1,12 @@
 //! Docker through its socket. Every call has a deadline; "away", "silent" and "refused" are told apart.
 
 mod convert;
+mod spool;
 mod volumes;
 
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,13 +48,28 @@ pub struct DockerRuntime {
     /// Connected and of a negotiated version; forgotten when the engine goes away.
     client: Mutex<Option<Docker>>,
     events: tokio::sync::Mutex<Option<Events>>,
+    /// Where copies of volumes lie that can't be worked on in place.
+    spool: Option<PathBuf>,
+    /// Copies made so far: each has a name of its own.
+    spooled: AtomicU64,
 }
 
 impl DockerRuntime {
     /// The engine at `host` (`unix:///path`, `tcp://host:port`). Nothing is dialled yet.
     pub fn new(clock: Arc<dyn Clock>, host: &str) -> Self {
         let (client, events) = (Mutex::new(None), tokio::sync::Mutex::new(None));
-        Self { clock, host: host.to_owned(), client, events }
+        Self { clock, host: host.to_owned(), client, events, spool: None, spooled: AtomicU64::new(0) }
+    }
+
+    /// As [`DockerRuntime::new`], with a folder for copies of volumes that this process can't reach in the engine's own
+    /// folders. What an earlier process has left in it is removed.
+    pub fn with_spool(clock: Arc<dyn Clock>, host: &str, spool: &Path) -> Self {
+        if let Err(error) = std::fs::remove_dir_all(spool)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!("can't empty {}: {error}; it takes space that is not needed", spool.display());
+        }
+        Self { spool: Some(spool.to_owned()), ..Self::new(clock, host) }
     }
 
     /// Where the engine is.
@@ -237,6 +255,8 @@ impl ContainerRuntime for DockerRuntime {
 
     async fn remove_volume(&self, name: &str) -> Result<(), RuntimeError> {
         let client = self.client().await?;
+        // One may be left from a copy that was cut off, and it would hold the volume.
+        self.remove(&convert::helper_name(name)).await?;
         let remove = client.remove_volume(name, None::<query::RemoveVolumeOptions>);
         self.settle("remove", name, CHANGE, &[404], remove).await
     }
@@ -335,14 +355,11 @@ impl ContainerRuntime for DockerRuntime {
     }
 
     async fn volume_tree(&self, name: &str) -> Result<Box<dyn Tree + Send>, RuntimeError> {
-        let client = self.client().await?;
-        let volume = self.within("open", name, ASK, client.inspect_volume(name)).await?;
-        let host = self.host.clone();
-        cara_env::blocking(move || volumes::open(&host, &volume)).await
+        self.open_volume(name).await
     }
 
-    async fn store_volume(&self, _name: &str, _tree: Box<dyn Tree + Send>) -> Result<(), RuntimeError> {
-        Ok(()) // The tree is the volume's own folder.
+    async fn store_volume(&self, name: &str, tree: Box<dyn Tree + Send>) -> Result<(), RuntimeError> {
+        self.close_volume(name, tree).await
     }
 
     async fn changed(&self) {

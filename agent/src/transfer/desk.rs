@@ -1,6 +1,6 @@
 //! Begins what the desired set wants of transfers, and ends what it wants no more. Owned by the reconciler.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ use super::pull::{Memory, Pull};
 use super::source::VolumesService;
 use super::tunnel::TunnelListener;
 use crate::mode::Mode;
-use crate::observed::{Footprint, Observed};
+use crate::observed::Observed;
 use crate::plan::{managed_volumes, newest};
 
 /// All transfers of this node.
@@ -60,11 +60,20 @@ impl Desk {
         self.statuses.subscribe()
     }
 
-    /// Makes the running transfers those that are wanted.
-    pub(crate) fn follow(&mut self, desired: &[Assignment], observed: &Observed) {
+    /// Makes the running transfers those that are wanted. What was copied into a volume that is gone counts for nothing, and
+    /// nothing is copied into one that isn't among the `staged`.
+    pub(crate) fn follow(&mut self, desired: &[Assignment], observed: &Observed, staged: &BTreeSet<String>) {
         let wanted = newest(desired);
-        let node = self.ground.owner.node_id.clone();
-        let of = |uid: &str| wanted.get(uid).and_then(|assignment| incoming(assignment, &node));
+        let owner = self.ground.owner.clone();
+        let node = &owner.node_id;
+        let can_be_filled = |assignment: &Assignment| {
+            let footprint = observed.workloads.get(&assignment.uid);
+            let is_copy = |name: &String| footprint.is_some_and(|f| f.has_volume(name)) && staged.contains(name);
+            footprint.is_none_or(|footprint| footprint.containers.is_empty())
+                && managed_volumes(&owner, assignment).iter().all(|(_, name)| is_copy(name))
+        };
+        let of =
+            |uid: &str| wanted.get(uid).filter(|assignment| can_be_filled(assignment)).and_then(|a| incoming(a, node));
         self.pulls.retain(|uid, running| of(uid) == Some(&running.transfer));
         self.memories.retain(|uid, (move_id, _)| of(uid).is_some_and(|transfer| transfer.move_id == *move_id));
         self.statuses.send_if_modified(|statuses| {
@@ -73,28 +82,24 @@ impl Desk {
             statuses.len() != before
         });
         for (uid, assignment) in &wanted {
-            if let Some(transfer) = incoming(assignment, &node) {
-                self.pull(uid, assignment, transfer, observed);
+            if let Some(transfer) = of(uid) {
+                self.pull(uid, assignment, transfer);
             }
         }
-        let outgoing: Vec<&str> = wanted.values().filter_map(|assignment| relayed(assignment, &node)).collect();
+        let outgoing: Vec<&str> = wanted.values().filter_map(|assignment| relayed(assignment, node)).collect();
         self.relays.retain(|move_id, _| outgoing.contains(&move_id.as_str()));
         for move_id in outgoing {
             self.relay(move_id);
         }
     }
 
-    /// Begins the round, unless it runs, is done, or has nothing yet that could be filled.
-    fn pull(&mut self, uid: &str, assignment: &Assignment, transfer: &Transfer, observed: &Observed) {
-        let nothing = Footprint::default();
-        let footprint = observed.workloads.get(uid).unwrap_or(&nothing);
-        let volumes = managed_volumes(&self.ground.owner, assignment);
-        let is_there = volumes.iter().all(|(_, name)| footprint.has_volume(name)) && footprint.containers.is_empty();
+    /// Begins the round, unless it runs or is done.
+    fn pull(&mut self, uid: &str, assignment: &Assignment, transfer: &Transfer) {
         let is_done = self.statuses.borrow().get(uid).is_some_and(|status| {
             (status.move_id.as_str(), status.round, status.r#final)
                 == (transfer.move_id.as_str(), transfer.round, transfer.r#final)
         });
-        if self.pulls.contains_key(uid) || is_done || !is_there || transfer.round == 0 {
+        if self.pulls.contains_key(uid) || is_done || transfer.round == 0 {
             return;
         }
         let memory =
@@ -105,7 +110,7 @@ impl Desk {
             ground: self.ground.clone(),
             uid: uid.to_owned(),
             transfer: transfer.clone(),
-            volumes,
+            volumes: managed_volumes(&self.ground.owner, assignment),
             memory: memory.clone(),
             teller: Teller::new(uid, transfer, self.statuses.clone(), now),
             given_up: given_up.clone(),

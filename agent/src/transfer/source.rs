@@ -201,7 +201,15 @@ impl VolumesService {
 fn failed(error: &VolumeError) -> Status {
     match error {
         VolumeError::Changed { .. } | VolumeError::TooLarge { .. } => Status::failed_precondition(error.to_string()),
-        _ => Status::unavailable(error.to_string()),
+        VolumeError::Tree(_)
+        | VolumeError::Path(_)
+        | VolumeError::Manifest(_)
+        | VolumeError::Corrupt { .. }
+        | VolumeError::Unasked { .. }
+        | VolumeError::OutOfTurn(_)
+        | VolumeError::Differs { .. }
+        | VolumeError::Peer(_)
+        | VolumeError::Archive { .. } => Status::unavailable(error.to_string()),
     }
 }
 

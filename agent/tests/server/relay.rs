@@ -11,11 +11,13 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 type Down = mpsc::Sender<Result<TunnelBytes, Status>>;
-
 /// Sides that wait for the other one, by move and side.
+type Waiting = BTreeMap<(String, String), (Streaming<TunnelBytes>, Down)>;
+
+/// The service.
 #[derive(Clone, Default)]
 pub struct Relay {
-    waiting: Arc<Mutex<BTreeMap<(String, String), (Streaming<TunnelBytes>, Down)>>>,
+    waiting: Arc<Mutex<Waiting>>,
 }
 
 #[tonic::async_trait]

@@ -160,6 +160,30 @@ pub(super) fn create_body(container: &ContainerSpec) -> models::ContainerCreateB
     }
 }
 
+/// The name of the container through which a volume is copied.
+pub(super) fn helper_name(volume: &str) -> String {
+    format!("{volume}-copy")
+}
+
+/// A container that only mounts a volume and is never started.
+pub(super) fn helper(image: &str, volume: &str, path: &str) -> models::ContainerCreateBody {
+    let mount = models::Mount {
+        target: Some(path.to_owned()),
+        source: Some(volume.to_owned()),
+        typ: Some(models::MountType::VOLUME),
+        // Else Docker would fill an empty volume with what the image has at that path.
+        volume_options: Some(models::MountVolumeOptions { no_copy: Some(true), ..Default::default() }),
+        ..Default::default()
+    };
+    models::ContainerCreateBody {
+        image: Some(image.to_owned()),
+        // An image without a command of its own can't be made into a container.
+        cmd: Some(vec!["never-started".to_owned()]),
+        host_config: Some(models::HostConfig { mounts: Some(vec![mount]), ..Default::default() }),
+        ..Default::default()
+    }
+}
+
 pub(super) fn exec(command: &[String]) -> models::ExecConfig {
     models::ExecConfig {
         attach_stdout: Some(true),
