@@ -26,6 +26,7 @@ use crate::identity::ServerIdentity;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::sessions::Sessions;
+use crate::transfers::Transfers;
 
 /// Everything that a request may need. One per server, shared.
 pub struct Api {
@@ -39,6 +40,8 @@ pub struct Api {
     pub raft: RaftStore<Machine>,
     /// Agent sessions; filled on the leader only.
     pub sessions: Sessions,
+    /// How far the moves' copying is; filled on the leader only.
+    pub transfers: Transfers,
     /// The term in which this server has proven its leadership and applied all before it; 0 = it leads nothing.
     pub leading: watch::Receiver<u64>,
     /// Revision of the last event, for watchers.

@@ -94,7 +94,7 @@ pub async fn show(
 async fn read_manifest(api: &Api, kind: WorkloadKind, body: Body) -> Result<ApplyWorkload, ApiError> {
     let manifest: WorkloadManifest = body::parse(body, api.config.body_max).await?;
     let uid = WorkloadUid::new(format!("wl_{}", cara_env::hex(&*api.env.rng, 12)));
-    api.read_local(|state| apply_workload(state, kind, manifest, uid))
+    api.read_local(|state| apply_workload(state, kind, manifest, uid, &*api.env.rng))
 }
 
 /// Names a field by the path under which the user wrote it: an App's container stands directly in its spec.
