@@ -1,6 +1,7 @@
 //! One file per command. [`run`] takes the arguments to an exit code.
 
 mod apply;
+mod ask;
 mod completion;
 mod ctx;
 mod delete;
@@ -13,6 +14,7 @@ mod nodes;
 mod servers;
 mod version;
 mod watch;
+mod workloads;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -63,6 +65,9 @@ async fn dispatch(cx: &Context, command: Command) -> Outcome {
         Command::Delete(args) => delete::run(cx, &args).await,
         Command::Logs(args) => logs::run(cx, &args).await,
         Command::Nodes(args) => nodes::run(cx, args.command).await,
+        Command::Apps(args) => workloads::apps(cx, args.command).await,
+        Command::Databases(args) => workloads::run(cx, Kind::Database, args.command).await,
+        Command::Projects(args) => workloads::run(cx, Kind::Project, args.command).await,
         Command::Servers(args) => servers::run(cx, args.command).await,
         Command::Ctx(args) => ctx::run(cx, args.command),
         Command::Completion(args) => completion::run(cx, args.shell),
