@@ -1,27 +1,37 @@
 //! JSON bodies of the operator's API, one module per noun.
 //!
 //! Manifests use camelCase keys as people type them; unknown keys are errors on the way in, so that a typo never
-//! passes silently. Lists are `{apiVersion, kind: "<Kind>List", revision, items}`; `items` is never null. Times are
+//! passes silently. What spans several nodes (moves, drains, placement) has snake_case keys instead. Lists are `{apiVersion, kind: "<Kind>List", revision, items}`; `items` is never null. Times are
 //! RFC 3339 UTC.
 
+mod drains;
+mod lost;
 mod metadata;
+mod moves;
 mod node;
+mod placement;
 mod problem;
 mod server;
 mod token;
 mod watch;
 mod workload;
 
+pub use drains::{BlockedItem, DrainItem, DrainPlan, DrainView};
+pub use lost::{GivenUp, LostRequest, LostView, NodeVolume};
 pub use metadata::{API_VERSION, List, Metadata};
+pub use moves::{
+    AppMoveStep, AppMoveView, Items, MovePlan, MoveRequest, MoveStepView, MoveTransfer, MoveView, NodeChoice,
+};
 pub use node::{
     Accepts, AgentInfo, CertificateView, Condition, ConnectionEvent, Network, NodeManifest, NodeSpec, NodeStatus,
     SessionView,
 };
+pub use placement::{PlacementReport, PlacementRequest};
 pub use problem::{PROBLEM_TYPE, Problem};
 pub use server::{ClusterView, ServerView};
 pub use token::{JoinTokenRequest, JoinTokenView, MintedToken};
 pub use watch::WatchEvent;
 pub use workload::{
-    ContainerView, EnvVar, Ingress, IngressAccess, IngressTarget, PlacementView, Port, Rejection, ServiceSpec,
-    VolumeMount, VolumeSpec, WorkloadManifest, WorkloadSpec, WorkloadStatus,
+    ContainerView, EnvVar, HealthCheck, Ingress, IngressAccess, IngressTarget, PlacementView, Port, Rejection,
+    Resources, ServiceSpec, VolumeMount, VolumeSpec, WorkloadManifest, WorkloadSpec, WorkloadStatus,
 };

@@ -46,6 +46,9 @@ pub struct NodeStatus {
     pub connection: String,
     /// Takes new workloads.
     pub schedulable: bool,
+    /// An operator gave it up; until its next session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
     /// `host:port` or host under which others reach the node; empty until it enrols.
     #[serde(default)]
     pub address: String,

@@ -13,7 +13,7 @@ pub struct WatchEvent {
     pub at: String,
     /// Past tense, for example `WorkloadPlaced`.
     pub event: String,
-    /// `Node`, `App`, `Project`, `Database`, `JoinToken`, `Server` or `Cluster`.
+    /// `Node`, `App`, `Project`, `Database`, `Move`, `Drain`, `JoinToken`, `Server` or `Cluster`.
     pub kind: String,
     /// Name of the object.
     pub name: String,

@@ -12,7 +12,7 @@ use super::{Condition, Metadata};
 pub struct WorkloadManifest {
     /// Always [`super::API_VERSION`].
     pub api_version: String,
-    /// `App` or `Project`.
+    /// `App`, `Database` or `Project`.
     pub kind: String,
     /// Name and labels.
     pub metadata: Metadata,
@@ -23,8 +23,8 @@ pub struct WorkloadManifest {
     pub status: Option<WorkloadStatus>,
 }
 
-/// Written by the user. An `App` uses `image`, `command`, `args`, `env`, `ports`, `volumeMounts` (one container); a
-/// `Project` uses `services`.
+/// Written by the user. An `App` uses `image`, `command`, `args`, `env`, `ports`, `volumeMounts`, `healthCheck` (one
+/// container); a `Project` uses `services`; a `Database` uses `engine`, and everything else follows from that.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkloadSpec {
@@ -46,6 +46,28 @@ pub struct WorkloadSpec {
     /// App: mounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volume_mounts: Vec<VolumeMount>,
+    /// App: how its agent finds out that it works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_check: Option<HealthCheck>,
+    /// App and Database: what it asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
+    /// App and Project: names of Databases that it uses. Each becomes `DATABASE_URL` in its environment, or
+    /// `<NAME>_URL` when there are several; it is restarted when one of them has moved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub databases: Vec<String>,
+    /// Database: `postgres`, `mysql` or `redis`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub engine: String,
+    /// Database: the image's version; absent = one that is known to work.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// Database: keep a second volume for an archive of its write-ahead log; postgres only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wal_archive: bool,
+    /// Stopped, with its node and its volumes kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
     /// Project: containers that share a node and a network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceSpec>,
@@ -89,6 +111,56 @@ pub struct ServiceSpec {
     /// Mounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volume_mounts: Vec<VolumeMount>,
+    /// How its agent finds out that it works; absent = it works as long as it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_check: Option<HealthCheck>,
+    /// What it asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
+}
+
+/// What a container asks for, as quantities: booked on its node, not enforced. Absent = nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Resources {
+    /// For example `500m` or `2`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cpu: String,
+    /// For example `256Mi`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub memory: String,
+    /// For example `1Gi`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub disk: String,
+}
+
+/// How an agent finds out that a container works. Times are durations like `500ms`, `10s` or `2m`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HealthCheck {
+    /// `http` (a status below 400), `tcp` (it accepts a connection) or `exec` (exit code 0).
+    pub r#type: String,
+    /// http: the path; absent = `/`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// http, tcp: inside the container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// exec: the command, run in the container.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// From one answer to the next question; absent = 10 s.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub interval: String,
+    /// How long one answer may take; absent = 5 s.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub timeout: String,
+    /// Failures one after another that make it unhealthy; absent = 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<u32>,
+    /// After a start, failures count only from here on; absent = at once.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub start_period: String,
 }
 
 /// One environment variable.
@@ -178,7 +250,7 @@ pub struct IngressAccess {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadStatus {
-    /// `Pending`, `Scheduled`, `Running`, `Failed`, `Terminating`.
+    /// `Pending`, `Scheduled`, `Running`, `Stopped`, `Failed`, `Terminating`.
     pub phase: String,
     /// Where it is placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
