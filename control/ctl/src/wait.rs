@@ -105,7 +105,7 @@ enum State {
 fn state(object: &Value, wanted: u64) -> State {
     let current = generation(object) >= wanted;
     match text(object, "/status/phase").as_str() {
-        "Running" if current => State::Running,
+        "Running" | "Stopped" if current => State::Running, // Stopped is what a suspended one shall be.
         "Failed" if current => State::Failed,
         _ => State::Underway,
     }
@@ -225,6 +225,7 @@ mod tests {
         assert!(matches!(state(&object("Running", 11), 12), State::Underway));
         assert!(matches!(state(&object("Failed", 11), 12), State::Underway));
         assert!(matches!(state(&object("Failed", 12), 12), State::Failed));
+        assert!(matches!(state(&object("Stopped", 12), 12), State::Running));
         assert!(matches!(state(&object("Pending", 0), 12), State::Underway));
     }
 

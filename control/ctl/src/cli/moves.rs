@@ -112,8 +112,8 @@ Examples:
   caractrl nodes lost w3                                   # says what would be given up, changes nothing
   caractrl nodes lost w3 --confirm --reason 'disk died'
 
-Only for a machine that never comes back: its workloads with data start elsewhere from what is there, which may be
-nothing. If it comes back after all, what it has is put in quarantine: caractrl nodes volumes w3.";
+Only for a machine that never comes back: its workloads with data begin anew elsewhere, with empty volumes. If it comes
+back after all, what it has is put in quarantine: caractrl nodes volumes w3.";
 
 /// `nodes lost`.
 #[derive(Debug, Args)]
@@ -138,7 +138,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = PLACEMENT_EXAMPLES)]
 pub struct Placement {
-    /// app or database.
+    /// app, database or project.
     pub kind: String,
     /// Name of the workload.
     pub name: String,

@@ -7,7 +7,6 @@
 //! Invariant: no call without a deadline, and no mutation without an idempotency key.
 
 mod address;
-pub(crate) mod bodies;
 mod error;
 mod sse;
 mod transfer;

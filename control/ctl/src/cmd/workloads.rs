@@ -1,11 +1,11 @@
 //! `apps`, `databases`, `projects`: suspending, restarting, and the app's node.
 
+use cara_proto::rest::{AppMoveView, NodeChoice};
 use serde_json::{Value, json};
 
 use super::ask::agree;
 use super::{Context, get, segment, with_suggestion};
 use crate::cli::{AppsCommand, WorkloadsCommand};
-use crate::client::bodies::AppMove;
 use crate::client::{Client, ClientError};
 use crate::failure::{Failure, Outcome};
 use crate::follow;
@@ -60,7 +60,7 @@ fn said(cx: &Context, value: &Value, title: &str, done: &str) -> Outcome {
 /// was agreed to.
 async fn set_node(cx: &Context, client: &Client, name: &str, node: Option<&str>, volumes: Option<bool>) -> Outcome {
     let title = format!("app/{name}");
-    let body = json!({ "node_id": node.unwrap_or_default() });
+    let body = NodeChoice { node_id: node.unwrap_or_default().to_owned() };
     let path = format!("/apps/{}", segment(name));
     let result = match volumes {
         None => client.put(&format!("{path}/node"), &body).await,
@@ -74,7 +74,8 @@ async fn set_node(cx: &Context, client: &Client, name: &str, node: Option<&str>,
         Err(error) => return Err(suggested(client, name, node, error).await),
     };
     let mut value: Value = answer.json()?;
-    let begun: AppMove = serde_json::from_value(value.clone()).map_err(|e| ClientError::Malformed(e.to_string()))?;
+    let begun: AppMoveView =
+        serde_json::from_value(value.clone()).map_err(|e| ClientError::Malformed(e.to_string()))?;
     if answer.status == 202 {
         value = follow::an_app(cx, client, name, &begun.id).await?;
     } else {

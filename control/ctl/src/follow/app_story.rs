@@ -1,8 +1,9 @@
 //! What a look at the older view of an app's move has to say. Pure.
 
+use cara_proto::rest::{AppMoveStep, AppMoveView};
+
 use super::Heard;
 use super::move_story::is_over;
-use crate::client::bodies::{AppMove, AppMoveStep};
 use crate::failure::{Failure, Outcome, exit};
 use crate::out::clean;
 
@@ -14,7 +15,7 @@ pub(super) struct AppStory {
 
 impl AppStory {
     /// Takes one look: a step is told when it is over.
-    pub(super) fn hear(&mut self, mv: &AppMove) -> Heard {
+    pub(super) fn hear(&mut self, mv: &AppMoveView) -> Heard {
         let fresh = mv.steps.get(self.told..).unwrap_or_default();
         let over: Vec<&AppMoveStep> =
             fresh.iter().take_while(|s| is_over(&s.status) && s.status != "pending").collect();
@@ -33,7 +34,7 @@ fn line(step: &AppMoveStep) -> String {
 
 /// # Errors
 /// 1 when it did not succeed.
-pub(super) fn verdict(app: &str, mv: &AppMove) -> Outcome {
+pub(super) fn verdict(app: &str, mv: &AppMoveView) -> Outcome {
     if matches!(mv.status.as_str(), "succeeded" | "") {
         return Ok(());
     }
@@ -48,8 +49,12 @@ mod tests {
 
     #[test]
     fn steps_are_told_when_they_are_over() {
-        let step = |name: &str, status: &str| AppMoveStep { name: name.into(), status: status.into(), error: None };
-        let mut mv = AppMove { id: "m".into(), status: "running".into(), ..AppMove::default() };
+        let step = |name: &str, status: &str| AppMoveStep {
+            name: name.into(),
+            status: status.into(),
+            ..AppMoveStep::default()
+        };
+        let mut mv = AppMoveView { id: "m".into(), status: "running".into(), ..AppMoveView::default() };
         mv.steps =
             vec![step("stop_app", "succeeded"), step("move_volume:data", "running"), step("resume_app", "pending")];
         let mut story = AppStory::default();
@@ -63,6 +68,6 @@ mod tests {
         assert_eq!((heard.lines, heard.over), (vec!["move_volume:data  failed  disk full".to_owned()], true));
         let failure = verdict("web", &mv).expect_err("failed");
         assert_eq!((failure.exit, failure.why.as_str()), (1, "disk full"));
-        assert_eq!(verdict("web", &AppMove { status: "succeeded".into(), ..mv }), Ok(()));
+        assert_eq!(verdict("web", &AppMoveView { status: "succeeded".into(), ..mv }), Ok(()));
     }
 }

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use cara_proto::rest::{BlockedItem, DrainView, MoveView, Rejection};
+
 use super::Heard;
 use super::move_story::{self, MoveStory, is_over, title};
-use crate::client::bodies::{Blocked, Drain, Move, NodeReason};
 use crate::failure::{Failure, Outcome, exit};
 use crate::out::{between, clean, span};
 
@@ -24,17 +25,17 @@ pub(crate) struct DrainStory {
 
 impl DrainStory {
     /// The moves that must be read for the next look, in order.
-    pub(crate) fn wanted<'a>(&self, drain: &'a Drain) -> &'a [String] {
+    pub(crate) fn wanted<'a>(&self, drain: &'a DrainView) -> &'a [String] {
         drain.moves.get(self.told..).unwrap_or_default()
     }
 
     /// Takes one look. `moves` are the wanted ones as they were read, possibly fewer: the drain is over only when all
     /// of them were told.
-    pub(crate) fn hear(&mut self, drain: &Drain, moves: &[Move], now: Duration) -> Heard {
+    pub(crate) fn hear(&mut self, drain: &DrainView, moves: &[MoveView], now: Duration) -> Heard {
         let mut lines = Vec::new();
         let mut going_on = None;
         for mv in moves {
-            let place = format!("{}/{}", self.told + 1, drain.total.max(u64::try_from(drain.moves.len()).unwrap_or(0)));
+            let place = format!("{}/{}", self.told + 1, drain.plan.len().max(drain.moves.len()));
             if self.current.is_none() {
                 lines.push(format!("{place}  {}  {} -> {}", title(mv), clean(&mv.from_node), clean(&mv.to_node)));
             }
@@ -69,7 +70,7 @@ impl DrainStory {
     ///
     /// # Errors
     /// 1 when something stays on the node, with the cause and the next step.
-    pub(crate) fn verdict(&self, drain: &Drain) -> Outcome<String> {
+    pub(crate) fn verdict(&self, drain: &DrainView) -> Outcome<String> {
         let node = clean(&drain.node_name);
         let finished = drain.finished_at.as_deref().unwrap_or_default();
         let took = between(&drain.started_at, finished).map(|ms| format!(" in {}", span(ms))).unwrap_or_default();
@@ -98,36 +99,39 @@ impl DrainStory {
 }
 
 /// `app/cache: w1 cordoned, w2 offline`.
-pub(crate) fn blocked(item: &Blocked) -> String {
+pub(crate) fn blocked(item: &BlockedItem) -> String {
     let reasons: Vec<String> = item.reasons.iter().map(reason).collect();
-    let reasons = if reasons.is_empty() { "no node can take it".to_owned() } else { reasons.join(", ") };
-    clean(&format!("{}/{}: {reasons}", item.kind, item.name))
+    let why = if reasons.is_empty() { item.reason.clone() } else { reasons.join(", ") };
+    clean(&format!("{}/{}: {why}", item.kind, item.name))
 }
 
 /// `w1 cordoned`.
-pub(crate) fn reason(rejection: &NodeReason) -> String {
+pub(crate) fn reason(rejection: &Rejection) -> String {
     format!("{} {}", rejection.node, rejection.reason).trim().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
+    use cara_proto::rest::DrainItem;
+
     use super::super::move_story::tests::{sample, step};
     use super::*;
 
-    fn drain(status: &str, moves: &[&str]) -> Drain {
-        Drain {
+    fn drain(status: &str, moves: &[&str]) -> DrainView {
+        DrainView {
             id: "d1".into(),
             node_name: "w1".into(),
             status: status.into(),
             moves: moves.iter().map(|id| (*id).to_owned()).collect(),
+            plan: vec![DrainItem::default(); 2],
             total: 2,
             started_at: "2023-11-14T22:13:00Z".into(),
-            ..Drain::default()
+            ..DrainView::default()
         }
     }
 
-    fn over(id: &str, status: &str) -> Move {
-        Move { id: id.into(), downtime_ms: Some(1_600), ..sample("done", status) }
+    fn over(id: &str, status: &str) -> MoveView {
+        MoveView { id: id.into(), downtime_ms: Some(1_600), ..sample("done", status) }
     }
 
     #[test]
@@ -146,10 +150,10 @@ mod tests {
         let heard = story.hear(&first, std::slice::from_ref(&mv), now);
         assert_eq!(heard.lines, ["     preflight     ok      +4.0 s    target is ready"]);
 
-        let second = Drain { done: 1, ..drain("running", &["m1", "m2"]) };
+        let second = DrainView { done: 1, ..drain("running", &["m1", "m2"]) };
         assert_eq!(story.wanted(&second), ["m1", "m2"]);
-        let done = Move { steps: mv.steps.clone(), ..over("m1", "succeeded") };
-        let next = Move { kind: "app".into(), name: "web".into(), ..sample("preflight", "running") };
+        let done = MoveView { steps: mv.steps.clone(), ..over("m1", "succeeded") };
+        let next = MoveView { kind: "app".into(), name: "web".into(), ..sample("preflight", "running") };
         let heard = story.hear(&second, &[done, next], now);
         assert_eq!(
             heard.lines,
@@ -161,10 +165,10 @@ mod tests {
     #[test]
     fn it_is_over_only_when_every_move_was_told() {
         let mut story = DrainStory::default();
-        let ended = Drain { done: 2, ..drain("succeeded", &["m1", "m2"]) };
+        let ended = DrainView { done: 2, ..drain("succeeded", &["m1", "m2"]) };
         assert!(!story.hear(&ended, &[over("m1", "succeeded")], Duration::ZERO).over);
         assert!(story.hear(&ended, &[over("m2", "succeeded")], Duration::ZERO).over);
-        let ended = Drain { finished_at: Some("2023-11-14T22:15:00Z".into()), ..ended };
+        let ended = DrainView { finished_at: Some("2023-11-14T22:15:00Z".into()), ..ended };
         let said = "w1 is empty: 2 of 2 moved in 2m 0s; measured downtime 3.2 s in all; it stays cordoned";
         assert_eq!(story.verdict(&ended), Ok(said.to_owned()));
     }
@@ -172,13 +176,17 @@ mod tests {
     #[test]
     fn what_stays_is_told_with_the_reason_of_each_node() {
         let mut story = DrainStory::default();
-        let reason = |node: &str, reason: &str| NodeReason { node: node.into(), reason: reason.into() };
-        let item = Blocked {
+        let reason = |node: &str, reason: &str| Rejection { node: node.into(), reason: reason.into() };
+        let item = BlockedItem {
             kind: "app".into(),
             name: "cache".into(),
+            reason: "no node can take it".into(),
             reasons: vec![reason("w2", "offline"), reason("w3", "label disk=ssd missing")],
         };
-        let failed = Drain { done: 1, error: Some("1 stays".into()), blocked: vec![item], ..drain("failed", &["m1"]) };
+        let unknown = BlockedItem { reasons: Vec::new(), ..item.clone() };
+        assert_eq!(blocked(&unknown), "app/cache: no node can take it");
+        let failed =
+            DrainView { done: 1, error: Some("1 stays".into()), blocked: vec![item], ..drain("failed", &["m1"]) };
         let heard = story.hear(&failed, &[over("m1", "rolled_back")], Duration::ZERO);
         assert_eq!(heard.lines[1], "     database/ledger was not moved; w1 has it, as before");
         assert_eq!(heard.lines[2], "blocked  app/cache: w2 offline, w3 label disk=ssd missing");

@@ -12,10 +12,10 @@ mod move_story;
 
 use std::time::Duration;
 
+use cara_proto::rest::{AppMoveView, DrainView, MoveView};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::client::bodies::{AppMove, Drain, Move};
 use crate::client::{Client, ClientError};
 use crate::cmd::{Context, segment};
 use crate::failure::{Failure, Outcome, exit};
@@ -55,12 +55,12 @@ pub(crate) async fn a_move(cx: &Context, client: &Client, id: &str, title: &str)
     let following = async {
         let mut story = MoveStory::default();
         loop {
-            if let Some((mv, value)) = follow.look::<Move>(&path).await? {
-                if follow.told(&story.hear(&mv, cx.env.clock.monotonic())) {
-                    let said = move_story::verdict(&mv)?;
-                    cx.ui.note(&said);
-                    return Ok(value);
-                }
+            if let Some((mv, value)) = follow.look::<MoveView>(&path).await?
+                && follow.told(&story.hear(&mv, cx.env.clock.monotonic()))
+            {
+                let said = move_story::verdict(&mv)?;
+                cx.ui.note(&said);
+                return Ok(value);
             }
             follow.rest().await?;
         }
@@ -80,10 +80,10 @@ pub(crate) async fn a_drain(cx: &Context, client: &Client, id: &str, node: &str)
     let following = async {
         let mut story = DrainStory::default();
         loop {
-            if let Some((drain, value)) = follow.look::<Drain>(&path).await? {
+            if let Some((drain, value)) = follow.look::<DrainView>(&path).await? {
                 let mut moves = Vec::new();
                 for id in story.wanted(&drain) {
-                    match follow.look::<Move>(&move_path(id)).await? {
+                    match follow.look::<MoveView>(&move_path(id)).await? {
                         Some((mv, _)) => moves.push(mv),
                         None => break,
                     }
@@ -112,11 +112,11 @@ pub(crate) async fn an_app(cx: &Context, client: &Client, app: &str, id: &str) -
     let following = async {
         let mut story = AppStory::default();
         loop {
-            if let Some((mv, value)) = follow.look::<AppMove>(&path).await? {
-                if follow.told(&story.hear(&mv)) {
-                    app_story::verdict(app, &mv)?;
-                    return Ok(value);
-                }
+            if let Some((mv, value)) = follow.look::<AppMoveView>(&path).await?
+                && follow.told(&story.hear(&mv))
+            {
+                app_story::verdict(app, &mv)?;
+                return Ok(value);
             }
             follow.rest().await?;
         }
@@ -128,7 +128,7 @@ pub(crate) async fn an_app(cx: &Context, client: &Client, app: &str, id: &str) -
 ///
 /// # Errors
 /// 1 when it failed.
-pub(crate) fn an_app_at_once(cx: &Context, app: &str, mv: &AppMove) -> Outcome {
+pub(crate) fn an_app_at_once(cx: &Context, app: &str, mv: &AppMoveView) -> Outcome {
     for line in AppStory::default().hear(mv).lines {
         cx.ui.note(&line);
     }

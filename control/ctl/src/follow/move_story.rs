@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use cara_proto::rest::{MoveStepView, MoveTransfer, MoveView};
+
 use super::Heard;
-use crate::client::bodies::{Move, MoveStep, Transfer};
 use crate::failure::{Failure, Outcome, exit};
 use crate::out::{between, bytes, clean, gauge, percent, span};
 
@@ -12,14 +13,14 @@ use crate::out::{between, bytes, clean, gauge, percent, span};
 #[derive(Debug, Default)]
 pub(crate) struct MoveStory {
     /// The newest step that was told; a move keeps only its newest steps, so their number says nothing.
-    last: Option<MoveStep>,
+    last: Option<MoveStepView>,
     /// When it was first seen stopped, on the clock of this program.
     stopped: Option<Duration>,
 }
 
 impl MoveStory {
     /// Takes one look; `now` is this program's monotonic clock.
-    pub(crate) fn hear(&mut self, mv: &Move, now: Duration) -> Heard {
+    pub(crate) fn hear(&mut self, mv: &MoveView, now: Duration) -> Heard {
         let known = self.last.as_ref().and_then(|last| mv.steps.iter().rposition(|step| step == last));
         let fresh = &mv.steps[known.map_or(0, |at| at + 1)..];
         let lines = fresh.iter().filter(|step| step.outcome != "waiting").map(|step| line(mv, step)).collect();
@@ -41,7 +42,7 @@ pub(super) fn is_over(status: &str) -> bool {
 }
 
 /// `database/ledger`.
-pub(crate) fn title(mv: &Move) -> String {
+pub(crate) fn title(mv: &MoveView) -> String {
     clean(&format!("{}/{}", mv.kind, mv.name))
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn title(mv: &Move) -> String {
 ///
 /// # Errors
 /// 1 when it was rolled back or failed, with the cause and the next step.
-pub(crate) fn verdict(mv: &Move) -> Outcome<String> {
+pub(crate) fn verdict(mv: &MoveView) -> Outcome<String> {
     let title = title(mv);
     let (from, to) = (&mv.from_node, &mv.to_node);
     let look = format!("`caractrl nodes moves {}` shows every step", mv.id);
@@ -68,18 +69,18 @@ pub(crate) fn verdict(mv: &Move) -> Outcome<String> {
     Err(failure.why(cause(mv)))
 }
 
-fn cause(mv: &Move) -> String {
+fn cause(mv: &MoveView) -> String {
     let told = mv.error.clone().filter(|error| !error.is_empty());
     told.or_else(|| mv.steps.iter().rev().find(|s| s.outcome == "failed").map(|s| s.detail.clone())).unwrap_or_default()
 }
 
-fn took(mv: &Move) -> String {
+fn took(mv: &MoveView) -> String {
     let finished = mv.finished_at.as_deref().unwrap_or_default();
     between(&mv.started_at, finished).map(|ms| format!(" in {}", span(ms))).unwrap_or_default()
 }
 
 /// `measured downtime 1.7 s`.
-pub(crate) fn downtime(mv: &Move) -> String {
+pub(crate) fn downtime(mv: &MoveView) -> String {
     match (mv.downtime_ms, mv.stateful) {
         (Some(ms), _) => format!("measured downtime {}", span(ms)),
         (None, false) => "no downtime: the new copy worked before the old one stopped".to_owned(),
@@ -88,14 +89,14 @@ pub(crate) fn downtime(mv: &Move) -> String {
 }
 
 /// `copy_volumes  ok       +4.2 s  source and target have the same content`.
-fn line(mv: &Move, step: &MoveStep) -> String {
+fn line(mv: &MoveView, step: &MoveStepView) -> String {
     let since = between(&mv.started_at, &step.at).map(|ms| format!("+{}", span(ms))).unwrap_or_default();
     let again = if step.attempt > 1 { format!(" (attempt {})", step.attempt) } else { String::new() };
     clean(&format!("{:<12}  {:<6}  {since:<8}  {}{again}", step.phase, step.outcome, step.detail))
 }
 
 /// What it does now: with all numbers for a line that is rewritten, and without those that change all the time.
-fn going_on(mv: &Move) -> (String, String) {
+fn going_on(mv: &MoveView) -> (String, String) {
     let copies = matches!(mv.phase.as_str(), "preflight" | "copy_volumes");
     let transfer = mv.transfer.as_ref().filter(|t| copies && t.bytes_total > 0 && t.bytes_done < t.bytes_total);
     if let Some(transfer) = transfer {
@@ -112,12 +113,11 @@ fn going_on(mv: &Move) -> (String, String) {
 }
 
 /// `copying, round 2  [####----------------] 21%  41 MiB of 196 MiB  212 MiB/s  0 s left`, and the same in tenths.
-fn copying(transfer: &Transfer) -> (String, String) {
-    let Transfer { bytes_total: total, bytes_done: done, rate_bytes_per_second: rate, round, .. } = *transfer;
+fn copying(transfer: &MoveTransfer) -> (String, String) {
+    let MoveTransfer { bytes_total: total, bytes_done: done, rate_bytes_per_second: rate, round, .. } = *transfer;
     let (total_text, part) = (bytes(total), percent(done, total));
     let mut live = format!("copying, round {round}  {} {part}%  {} of {total_text}", gauge(done, total), bytes(done));
-    if rate > 0 {
-        let left_ms = (total - done).saturating_mul(1_000) / rate;
+    if let Some(left_ms) = (total - done).saturating_mul(1_000).checked_div(rate) {
         live = format!("{live}  {}/s  {} left", bytes(rate), span(left_ms));
     }
     let mut calm = format!("copying, round {round}: {}% of {total_text}", part / 10 * 10);
@@ -135,14 +135,14 @@ fn millis(time: Duration) -> u64 {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn step(phase: &str, outcome: &str, detail: &str, second: u32) -> MoveStep {
+    pub(crate) fn step(phase: &str, outcome: &str, detail: &str, second: u32) -> MoveStepView {
         let at = format!("2023-11-14T22:13:{second:02}Z");
-        MoveStep { phase: phase.into(), outcome: outcome.into(), detail: detail.into(), at, attempt: 1 }
+        MoveStepView { phase: phase.into(), outcome: outcome.into(), detail: detail.into(), at, attempt: 1 }
     }
 
     /// A database that is moved from `w1` to `w2`.
-    pub(crate) fn sample(phase: &str, status: &str) -> Move {
-        Move {
+    pub(crate) fn sample(phase: &str, status: &str) -> MoveView {
+        MoveView {
             id: "m1".into(),
             kind: "database".into(),
             name: "ledger".into(),
@@ -152,7 +152,7 @@ pub(crate) mod tests {
             phase: phase.into(),
             status: status.into(),
             started_at: "2023-11-14T22:13:00Z".into(),
-            ..Move::default()
+            ..MoveView::default()
         }
     }
 
@@ -184,25 +184,26 @@ pub(crate) mod tests {
         mv.steps = vec![step("stop_source", "ok", "", 2), step("copy_volumes", "retry", "differs", 3)];
         assert_eq!(story.hear(&mv, at(2)).lines, ["copy_volumes  retry   +3.0 s    differs"]);
         // All that was told is gone.
-        mv.steps = vec![MoveStep { attempt: 9, ..step("copy_volumes", "retry", "differs", 40) }];
+        mv.steps = vec![MoveStepView { attempt: 9, ..step("copy_volumes", "retry", "differs", 40) }];
         assert_eq!(story.hear(&mv, at(3)).lines, ["copy_volumes  retry   +40 s     differs (attempt 9)"]);
     }
 
     #[test]
     fn copying_has_bytes_rate_and_time_left() {
         let mut mv = sample("preflight", "running");
-        mv.transfer = Some(Transfer {
+        mv.transfer = Some(MoveTransfer {
             bytes_total: 1 << 30,
             bytes_done: 1 << 28,
             rate_bytes_per_second: 1 << 26,
             round: 2,
-            ..Transfer::default()
+            ..MoveTransfer::default()
         });
         let heard = MoveStory::default().hear(&mv, at(0));
         let bar = "[#####---------------] 25%";
         assert_eq!(heard.live, format!("preflight  copying, round 2  {bar}  256 MiB of 1.0 GiB  64 MiB/s  12 s left"));
         assert_eq!(heard.calm, "preflight  copying, round 2: 20% of 1.0 GiB");
-        mv.transfer = mv.transfer.map(|t| Transfer { rate_bytes_per_second: 0, error: Some("disk full".into()), ..t });
+        mv.transfer =
+            mv.transfer.map(|t| MoveTransfer { rate_bytes_per_second: 0, error: Some("disk full".into()), ..t });
         let heard = MoveStory::default().hear(&mv, at(0));
         assert!(heard.live.ends_with("256 MiB of 1.0 GiB  disk full"), "{}", heard.live);
         assert!(heard.calm.ends_with("; disk full"), "{}", heard.calm);
@@ -225,7 +226,7 @@ pub(crate) mod tests {
         assert!(story.hear(&mv, at(15)).over);
         let said = "database/ledger moved from w1 to w2 in 12 s; measured downtime 1.7 s";
         assert_eq!(verdict(&mv), Ok(said.to_owned()));
-        let app = Move { kind: "app".into(), stateful: false, downtime_ms: None, ..mv };
+        let app = MoveView { kind: "app".into(), stateful: false, downtime_ms: None, ..mv };
         assert!(verdict(&app).expect("moved").contains("no downtime"));
     }
 
@@ -241,10 +242,13 @@ pub(crate) mod tests {
         mv.error = None;
         mv.steps = vec![step("place", "failed", "no room", 3), step("rollback", "ok", "", 4)];
         assert_eq!(verdict(&mv).expect_err("not moved").why, "no room");
-        let failure = verdict(&Move { status: "failed".into(), ..mv.clone() }).expect_err("failed");
+        let failure = verdict(&MoveView { status: "failed".into(), ..mv.clone() }).expect_err("failed");
         assert_eq!((failure.exit, failure.code.as_str()), (1, "move-failed"));
         assert!(
-            verdict(&Move { status: "lost_in_time".into(), ..mv }).expect_err("unknown").what.contains("lost_in_time")
+            verdict(&MoveView { status: "lost_in_time".into(), ..mv })
+                .expect_err("unknown")
+                .what
+                .contains("lost_in_time")
         );
     }
 

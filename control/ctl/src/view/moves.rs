@@ -1,12 +1,13 @@
 //! Moves: the plan, lines of a table, one in full.
 
+use cara_proto::rest::{MovePlan, MoveView, Rejection};
+
 use super::describe::Page;
-use crate::client::bodies::{Move, MovePlan, NodeReason};
 use crate::follow::{downtime, move_title, reason};
 use crate::out::{Table, age, between, bytes, span};
 
 /// Moves as lines.
-pub(crate) fn table(moves: &[Move], wide: bool, now_ms: u64) -> Table {
+pub(crate) fn table(moves: &[MoveView], wide: bool, now_ms: u64) -> Table {
     let mut header = vec!["ID", "WORKLOAD", "FROM", "TO", "STATUS", "PHASE", "DOWNTIME", "AGE"];
     if wide {
         header.extend(["TOOK", "TARGET", "DRAIN", "ERROR"]);
@@ -36,7 +37,7 @@ pub(crate) fn table(moves: &[Move], wide: bool, now_ms: u64) -> Table {
     table
 }
 
-fn took(mv: &Move) -> String {
+fn took(mv: &MoveView) -> String {
     let finished = mv.finished_at.as_deref().unwrap_or_default();
     between(&mv.started_at, finished).map(span).unwrap_or_default()
 }
@@ -46,7 +47,7 @@ fn target(automatic: bool) -> &'static str {
 }
 
 /// One move in full.
-pub(crate) fn full(mv: &Move, now_ms: u64) -> String {
+pub(crate) fn full(mv: &MoveView, now_ms: u64) -> String {
     let mut page = Page::default();
     page.field("Id", mv.id.clone());
     page.field("Workload", move_title(mv));
@@ -110,7 +111,7 @@ pub(crate) fn plan(title: &str, plan: &MovePlan) -> String {
 }
 
 /// Why nodes were not chosen.
-pub(super) fn rejections(rejected: &[NodeReason]) -> Table {
+pub(super) fn rejections(rejected: &[Rejection]) -> Table {
     let mut table = Table::new(&["NODE", "REASON"]);
     for rejection in rejected {
         table.row(vec![rejection.node.clone(), rejection.reason.clone()]);
@@ -119,17 +120,18 @@ pub(super) fn rejections(rejected: &[NodeReason]) -> Table {
 }
 
 /// `w1 cordoned, w2 offline`.
-pub(super) fn reasons(rejected: &[NodeReason]) -> String {
+pub(super) fn reasons(rejected: &[Rejection]) -> String {
     rejected.iter().map(reason).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::client::bodies::{MoveStep, Transfer};
+    use cara_proto::rest::{MoveStepView, MoveTransfer};
 
-    fn sample() -> Move {
-        Move {
+    use super::*;
+
+    fn sample() -> MoveView {
+        MoveView {
             id: "m1".into(),
             kind: "database".into(),
             name: "ledger".into(),
@@ -142,7 +144,7 @@ mod tests {
             started_at: "2023-11-14T22:11:20Z".into(),
             finished_at: Some("2023-11-14T22:11:32Z".into()),
             downtime_ms: Some(1_749),
-            ..Move::default()
+            ..MoveView::default()
         }
     }
 
@@ -160,14 +162,14 @@ mod tests {
 
     #[test]
     fn a_move_in_full_has_its_steps_and_the_way_back() {
-        let mv = Move {
+        let mv = MoveView {
             status: "running".into(),
             phase: "copy_volumes".into(),
             finished_at: None,
             downtime_ms: None,
             cancellable: true,
-            transfer: Some(Transfer { bytes_total: 2_048, bytes_done: 1_024, round: 1, ..Transfer::default() }),
-            steps: vec![MoveStep {
+            transfer: Some(MoveTransfer { bytes_total: 2_048, bytes_done: 1_024, round: 1, ..MoveTransfer::default() }),
+            steps: vec![MoveStepView {
                 phase: "preflight".into(),
                 outcome: "ok".into(),
                 detail: "target is ready".into(),
@@ -203,8 +205,9 @@ mod tests {
             phases: vec!["preflight".into(), "stop_source".into()],
             bytes: Some(1 << 30),
             predicted_downtime_ms: Some(2_000),
-            rejected: vec![NodeReason { node: "w3".into(), reason: "cordoned".into() }],
+            rejected: vec![Rejection { node: "w3".into(), reason: "cordoned".into() }],
             warnings: vec!["app/web uses it and is restarted".into()],
+            ..MovePlan::default()
         };
         assert_eq!(
             plan("database/ledger", &wanted),

@@ -1,15 +1,13 @@
 //! Where a workload is and may be, and what a node keeps in quarantine.
 
-use serde_json::Value;
+use cara_proto::rest::{NodeVolume, PlacementReport};
 
 use super::describe::Page;
 use super::moves::rejections;
-use super::text;
-use crate::client::bodies::Placement;
 use crate::out::{Table, bytes};
 
 /// A placement in full.
-pub(crate) fn placement(title: &str, placement: &Placement) -> String {
+pub(crate) fn placement(title: &str, placement: &PlacementReport) -> String {
     let mut page = Page::default();
     page.field("Workload", title.to_owned());
     let chosen = if placement.auto_placed { "chosen by the scheduler" } else { "chosen by the operator" };
@@ -34,16 +32,16 @@ pub(crate) fn placement(title: &str, placement: &Placement) -> String {
 }
 
 /// Volumes that no longer count, as a node keeps them.
-pub(crate) fn volumes(items: &[Value]) -> Table {
+pub(crate) fn volumes(items: &[NodeVolume]) -> Table {
     let mut table = Table::new(&["WORKLOAD", "VOLUME", "GENERATION", "SIZE", "STATE", "ENGINE NAME"]);
     for item in items {
         table.row(vec![
-            text(item, "/workload"),
-            text(item, "/volume"),
-            text(item, "/data_generation"),
-            item.pointer("/bytes").and_then(Value::as_u64).map(bytes).unwrap_or_default(),
-            text(item, "/state"),
-            text(item, "/engine_name"),
+            item.workload.clone(),
+            item.volume.clone(),
+            item.data_generation.to_string(),
+            if item.bytes == 0 { String::new() } else { bytes(item.bytes) },
+            item.state.clone(),
+            item.engine_name.clone(),
         ]);
     }
     table
@@ -51,19 +49,19 @@ pub(crate) fn volumes(items: &[Value]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use cara_proto::rest::Rejection;
 
     use super::*;
-    use crate::client::bodies::NodeReason;
 
     #[test]
     fn a_placement_says_where_and_why_not_elsewhere() {
-        let place = Placement {
+        let place = PlacementReport {
             node_name: Some("w1".into()),
             auto_placed: true,
             node_selector: [("disk".into(), "ssd".into())].into(),
             eligible_node_ids: vec!["n1".into()],
-            rejected: vec![NodeReason { node: "w2".into(), reason: "label disk=ssd missing".into() }],
+            node_id: Some("n1".into()),
+            rejected: vec![Rejection { node: "w2".into(), reason: "label disk=ssd missing".into() }],
         };
         assert_eq!(
             placement("app/web", &place),
@@ -73,15 +71,22 @@ mod tests {
              Eligible:     n1\n\
              Not eligible:\n  NODE  REASON\n  w2    label disk=ssd missing\n"
         );
-        let nowhere = placement("app/web", &Placement::default());
+        let nowhere = placement("app/web", &PlacementReport::default());
         assert!(nowhere.contains("Node:         <none>\n") && nowhere.contains("Eligible:     no node\n"), "{nowhere}");
     }
 
     #[test]
     fn kept_volumes_have_their_size() {
-        let item = json!({ "workload": "database/ledger", "volume": "data", "data_generation": 4, "bytes": 2048,
-            "state": "quarantined", "engine_name": "cara-x" });
-        let text = volumes(&[item]).render(false, false, false);
-        assert_eq!(text, "database/ledger\tdata\t4\t2.0 KiB\tquarantined\tcara-x\n");
+        let item = NodeVolume {
+            workload: "ledger".into(),
+            volume: "data".into(),
+            data_generation: 4,
+            bytes: 2_048,
+            state: "quarantined".into(),
+            engine_name: String::new(),
+        };
+        let unknown = NodeVolume { bytes: 0, ..item.clone() };
+        let text = volumes(&[item, unknown]).render(false, false, false);
+        assert_eq!(text, "ledger\tdata\t4\t2.0 KiB\tquarantined\t-\nledger\tdata\t4\t-\tquarantined\t-\n");
     }
 }

@@ -1,11 +1,11 @@
 //! `nodes drain`: plan, question, and every move until the node is empty.
 
+use cara_proto::rest::{DrainPlan, DrainView};
 use serde_json::{Value, json};
 
 use super::move_workload::{said, typed};
 use crate::cli::Drain as Words;
 use crate::client::Client;
-use crate::client::bodies::Drain;
 use crate::cmd::ask::agree;
 use crate::cmd::{Context, segment, with_suggestion};
 use crate::failure::{Failure, Outcome};
@@ -17,7 +17,7 @@ use crate::view;
 pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome {
     let node = &words.node;
     let planned = ask_for(client, words, true).await?;
-    let text = view::drains::plan(node, &typed(&planned)?);
+    let text = view::drains::plan(node, &typed::<DrainPlan>(&planned)?);
     if words.dry_run {
         if cx.ui.structured() {
             return cx.ui.value(&planned);
@@ -28,7 +28,7 @@ pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome
     cx.ui.note(text.trim_end());
     agree(cx, &format!("the drain of {node}"), words.yes)?;
     let answer = ask_for(client, words, false).await?;
-    let begun: Drain = typed(&answer)?;
+    let begun: DrainView = typed(&answer)?;
     let id = clean(&begun.id);
     if words.detach {
         cx.ui.note(&format!(

@@ -1,11 +1,11 @@
 //! `nodes drains` and `nodes cancel-drain`: looking at a node's drains, and stopping one.
 
+use cara_proto::rest::{DrainView, Items};
 use serde_json::{Value, json};
 
 use super::about;
 use super::move_workload::{said, typed};
 use crate::client::Client;
-use crate::client::bodies::Drain;
 use crate::cmd::{Context, segment};
 use crate::failure::{Failure, Outcome, exit};
 use crate::follow;
@@ -14,7 +14,7 @@ use crate::view;
 
 pub(super) async fn run(cx: &Context, client: &Client, node: &str, follow: bool) -> Outcome {
     let value: Value = about(client, node, client.get_raw(&super::path(node, "/drains"))).await?.json()?;
-    let drains: Vec<Drain> = typed(&Value::Array(view::list(&value, "/items").to_vec()))?;
+    let drains = typed::<Items<DrainView>>(&value)?.items;
     if follow {
         let running = drains.iter().find(|drain| drain.status == "running").ok_or_else(|| idle(node))?;
         let value = follow::a_drain(cx, client, &running.id, node).await?;
@@ -51,7 +51,7 @@ pub(super) async fn cancel(cx: &Context, client: &Client, id: &str) -> Outcome {
         if unknown { failure.next("`caractrl nodes drains NODE` lists them") } else { failure }
     })?;
     let value: Value = answer.json()?;
-    let drain: Drain = typed(&value)?;
+    let drain: DrainView = typed(&value)?;
     if !drain.node_name.is_empty() {
         let node = clean(&drain.node_name);
         cx.ui.note(&format!("{node} stays cordoned; `caractrl nodes uncordon {node}` takes workloads again"));

@@ -1,10 +1,10 @@
 //! `nodes lost`: gives up a machine that never comes back.
 
-use serde_json::{Value, json};
+use cara_proto::rest::{GivenUp, LostRequest, LostView};
+use serde_json::Value;
 
 use super::move_workload::typed;
 use crate::cli::Lost as Words;
-use crate::client::bodies::{GivenUp, Lost};
 use crate::client::{Client, ClientError};
 use crate::cmd::{Context, with_suggestion};
 use crate::failure::{Failure, Outcome, exit};
@@ -13,10 +13,7 @@ use crate::out::clean;
 
 pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome {
     let path = super::path(&words.node, "/lost");
-    let mut body = json!({ "confirm": words.confirm });
-    if let Some(reason) = &words.reason {
-        body["reason"] = Value::from(reason.as_str());
-    }
+    let body = LostRequest { confirm: words.confirm, reason: words.reason.clone().unwrap_or_default() };
     let answer = match client.post(&path, &body).await {
         Ok(answer) => answer,
         Err(error) => {
@@ -32,7 +29,7 @@ pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome
     if cx.ui.structured() {
         return cx.ui.value(&value);
     }
-    let lost: Lost = typed(&value)?;
+    let lost: LostView = typed(&value)?;
     for item in &lost.given_up {
         cx.ui.note(&given_up(item));
     }

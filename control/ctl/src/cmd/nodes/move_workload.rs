@@ -1,10 +1,10 @@
 //! `nodes move`: plan, question, move, and its life to the end.
 
-use serde_json::{Value, json};
+use cara_proto::rest::{MovePlan, MoveRequest, MoveView};
+use serde_json::Value;
 
 use crate::cli::Move as Words;
 use crate::client::Client;
-use crate::client::bodies::{Move, MovePlan};
 use crate::cmd::ask::agree;
 use crate::cmd::{Context, segment, target, with_suggestion};
 use crate::failure::{Failure, Outcome, exit};
@@ -14,7 +14,7 @@ use crate::out::{Format, clean};
 use crate::view;
 
 pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome {
-    let (kind, name) = workload(&words.kind, words.name.as_deref(), &Kind::WORKLOADS)?;
+    let (kind, name) = workload(&words.kind, words.name.as_deref())?;
     let title = format!("{}/{name}", kind.singular());
     let planned = ask_for(client, kind, &name, words, true).await?;
     let plan: MovePlan = typed(&planned)?;
@@ -29,7 +29,7 @@ pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome
     cx.ui.note(text.trim_end());
     agree(cx, &format!("the move of {title} to {}", clean(&plan.to_node)), words.yes)?;
     let answer = ask_for(client, kind, &name, words, false).await?;
-    let begun: Move = typed(&answer)?;
+    let begun: MoveView = typed(&answer)?;
     if begun.to_node != plan.to_node {
         let (now, before) = (clean(&begun.to_node), clean(&plan.to_node));
         cx.ui.note(&format!("note: it goes to {now}, not {before}: the cluster has changed since the plan"));
@@ -49,9 +49,9 @@ pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome
 ///
 /// # Errors
 /// 2 when it is no such kind, or a name is missing.
-pub(super) fn workload(kind: &str, name: Option<&str>, allowed: &[Kind]) -> Outcome<(Kind, String)> {
+pub(super) fn workload(kind: &str, name: Option<&str>) -> Outcome<(Kind, String)> {
     let (kind, name) = target(kind, name)?;
-    only(kind, allowed)?;
+    only_workloads(kind)?;
     let name = name.ok_or_else(|| {
         let (one, many) = (kind.singular(), kind.plural());
         Failure::usage(format!("which {one}?")).next(format!("`caractrl get {many}` lists them"))
@@ -65,15 +65,15 @@ pub(super) fn workload(kind: &str, name: Option<&str>, allowed: &[Kind]) -> Outc
 /// 2 when it is none.
 pub(super) fn workload_kind(word: &str) -> Outcome<Kind> {
     let kind = word.parse()?;
-    only(kind, &Kind::WORKLOADS)?;
+    only_workloads(kind)?;
     Ok(kind)
 }
 
-fn only(kind: Kind, allowed: &[Kind]) -> Outcome {
-    if allowed.contains(&kind) {
+fn only_workloads(kind: Kind) -> Outcome {
+    if Kind::WORKLOADS.contains(&kind) {
         return Ok(());
     }
-    let names = allowed.iter().map(|kind| kind.singular()).collect::<Vec<_>>().join(", ");
+    let names = Kind::WORKLOADS.iter().map(|kind| kind.singular()).collect::<Vec<_>>().join(", ");
     Err(Failure::usage(format!("{} is not one of {names}", kind.singular())))
 }
 
@@ -93,20 +93,14 @@ async fn ask_for(client: &Client, kind: Kind, name: &str, words: &Words, dry_run
 }
 
 /// What isn't said is left to the server.
-fn body(words: &Words, dry_run: bool) -> Value {
-    let mut body = json!({ "node_id": words.to.clone().unwrap_or_default() });
-    let said = [
-        ("verify_timeout_s", words.verify_timeout.map(Value::from)),
-        ("attempts", words.attempts.map(Value::from)),
-        ("interval_s", words.interval.map(Value::from)),
-        ("dry_run", dry_run.then(|| Value::from(true))),
-    ];
-    for (field, value) in said {
-        if let Some(value) = value {
-            body[field] = value;
-        }
+fn body(words: &Words, dry_run: bool) -> MoveRequest {
+    MoveRequest {
+        node_id: words.to.clone().unwrap_or_default(),
+        verify_timeout_s: words.verify_timeout,
+        attempts: words.attempts,
+        interval_s: words.interval,
+        dry_run,
     }
-    body
 }
 
 /// A typed reading of an answer.
@@ -146,22 +140,26 @@ mod tests {
 
     #[test]
     fn what_is_not_said_is_left_to_the_server() {
-        assert_eq!(body(&words(), false), json!({ "node_id": "" }));
+        assert_eq!(body(&words(), false), MoveRequest::default());
         let all =
             Words { to: Some("w2".into()), verify_timeout: Some(300), attempts: Some(5), interval: Some(3), ..words() };
-        assert_eq!(
-            body(&all, true),
-            json!({ "node_id": "w2", "verify_timeout_s": 300, "attempts": 5, "interval_s": 3, "dry_run": true })
-        );
+        let expect = MoveRequest {
+            node_id: "w2".into(),
+            verify_timeout_s: Some(300),
+            attempts: Some(5),
+            interval_s: Some(3),
+            dry_run: true,
+        };
+        assert_eq!(body(&all, true), expect);
     }
 
     #[test]
     fn only_workloads_move() {
-        assert_eq!(workload("db/ledger", None, &Kind::WORKLOADS), Ok((Kind::Database, "ledger".to_owned())));
-        let failure = workload("node", Some("w1"), &Kind::WORKLOADS).expect_err("no workload");
+        assert_eq!(workload("db/ledger", None), Ok((Kind::Database, "ledger".to_owned())));
+        let failure = workload("node", Some("w1")).expect_err("no workload");
         assert_eq!((failure.exit, failure.what.as_str()), (2, "node is not one of app, project, database"));
-        assert_eq!(workload("ap", Some("web"), &Kind::WORKLOADS).expect_err("no kind").next, "did you mean \"app\"?");
-        assert_eq!(workload("app", None, &Kind::WORKLOADS).expect_err("no name").what, "which app?");
-        assert!(workload("project", Some("x"), &[Kind::App, Kind::Database]).is_err());
+        assert_eq!(workload("ap", Some("web")).expect_err("no kind").next, "did you mean \"app\"?");
+        assert_eq!(workload("app", None).expect_err("no name").what, "which app?");
+        assert!(workload_kind("workloads").is_err());
     }
 }

@@ -1,11 +1,11 @@
 //! `nodes moves` and `nodes cancel-move`: looking at moves, and taking one back.
 
+use cara_proto::rest::{Items, MoveView};
 use serde_json::{Value, json};
 
 use super::move_workload::{said, typed, workload_kind};
 use crate::cli::Moves as Words;
 use crate::client::Client;
-use crate::client::bodies::Move;
 use crate::cmd::{Context, segment};
 use crate::failure::{Failure, Outcome, exit};
 use crate::follow;
@@ -23,10 +23,10 @@ async fn one(cx: &Context, client: &Client, id: &str, follow: bool) -> Outcome {
     let path = format!("/node-moves/{}", segment(id));
     let mut value: Value = client.get(&path).await.map_err(|error| listed(error.into()))?;
     if follow {
-        let mv: Move = typed(&value)?;
+        let mv: MoveView = typed(&value)?;
         value = follow::a_move(cx, client, id, &follow::move_title(&mv)).await?;
     }
-    let mv: Move = typed(&value)?;
+    let mv: MoveView = typed(&value)?;
     said(cx, &value, &format!("move/{}", clean(&mv.id)), &view::moves::full(&mv, cx.now_ms()))
 }
 
@@ -35,7 +35,7 @@ async fn many(cx: &Context, client: &Client, words: &Words) -> Outcome {
     if cx.ui.structured() {
         return cx.ui.value(&value);
     }
-    let moves: Vec<Move> = typed(&Value::Array(view::list(&value, "/items").to_vec()))?;
+    let moves = typed::<Items<MoveView>>(&value)?.items;
     if cx.ui.format == Format::Name {
         let names: Vec<String> = moves.iter().map(|mv| format!("move/{}", clean(&mv.id))).collect();
         cx.ui.data(&names.join("\n"));

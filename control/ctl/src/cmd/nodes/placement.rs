@@ -2,34 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use cara_proto::rest::{PlacementReport, PlacementRequest};
+use serde_json::Value;
 
 use super::change_labels;
 use super::move_workload::{typed, workload};
 use crate::cli::Placement as Words;
 use crate::client::Client;
-use crate::client::bodies::Placement;
 use crate::cmd::{Context, segment, with_suggestion};
 use crate::failure::{Failure, Outcome};
 use crate::kind::Kind;
 use crate::view::{self, text};
 
 pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome {
-    let (kind, name) = workload(&words.kind, Some(&words.name), &[Kind::App, Kind::Database])?;
+    let (kind, name) = workload(&words.kind, Some(&words.name))?;
     let path = format!("{}/{}/placement", kind.path(), segment(&name));
     let mut value: Value = match client.get(&path).await {
         Ok(value) => value,
         Err(error) => return Err(with_suggestion(client, kind, &name, Failure::from(error)).await),
     };
     if !words.changes.is_empty() {
-        let mut selector = typed::<Placement>(&value)?.node_selector;
+        let mut selector = typed::<PlacementReport>(&value)?.node_selector;
         change_labels(&mut selector, &words.changes)?;
-        value = client.put(&path, &json!({ "node_selector": selector })).await?.json()?;
+        value = client.put(&path, &PlacementRequest { node_selector: selector }).await?.json()?;
     }
     if cx.ui.structured() {
         return cx.ui.value(&value);
     }
-    let mut placement: Placement = typed(&value)?;
+    let mut placement: PlacementReport = typed(&value)?;
     named(client, &mut placement).await;
     let title = format!("{}/{name}", kind.singular());
     cx.ui.data(&view::placement(&title, &placement));
@@ -40,7 +40,7 @@ pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome
 }
 
 /// People know nodes by name. Without the list of nodes the ids stand there.
-async fn named(client: &Client, placement: &mut Placement) {
+async fn named(client: &Client, placement: &mut PlacementReport) {
     let Ok(nodes) = client.get::<Value>(Kind::Node.path()).await else { return };
     let entry = |node: &Value| (text(node, "/metadata/uid"), text(node, "/metadata/name"));
     let names: BTreeMap<String, String> = view::list(&nodes, "/items").iter().map(entry).collect();
