@@ -64,7 +64,7 @@ fn a_move_shows_its_plan_its_phases_and_the_measured_downtime() {
         "To copy:      1.3 GiB\n",
         "Downtime:     about 2.0 s (predicted)\n",
         "  w3    cordoned\n",
-        "database/ledger  preflight  copying, round 1: 20% of 1000 B\n",
+        "database/ledger  preflight  copying, round 1: 20% of 1.0 KiB\n",
         "preflight     ok      +2.0 s    target is ready\n",
         "stop_source   ok      +2.0 s    source is stopped\n",
         "database/ledger moved from w1 to w2 in 9.8 s; measured downtime 1.7 s\n",

@@ -11,7 +11,8 @@ Examples:
   caractrl nodes move database ledger --dry-run    # the plan and nothing else
   caractrl nodes move app web --to w2 --yes --detach
 
-Exit codes: 0 moved, 1 rolled back or failed, 130 detached by Ctrl-C (the move goes on).";
+It is followed to its end, however long that takes; --timeout and Ctrl-C end the following, never the move.
+Exit codes: 0 moved, 1 rolled back or failed, 8 --timeout is over, 130 detached by Ctrl-C.";
 
 /// `nodes move`.
 #[derive(Debug, Args)]
@@ -82,7 +83,8 @@ Examples:
   caractrl nodes drain w1 --dry-run                # what would go where, and what is blocked
 
 The node is cordoned at once and stays so. Workloads move one after the other, databases first; the first move that
-fails ends the drain. Exit codes: 0 empty, 1 something stays, 130 detached by Ctrl-C (the drain goes on).";
+fails ends the drain. --timeout and Ctrl-C end the following, never the drain.
+Exit codes: 0 empty, 1 something stays, 8 --timeout is over, 130 detached by Ctrl-C.";
 
 /// `nodes drain`.
 #[derive(Debug, Args)]

@@ -33,6 +33,7 @@ fn node(page: &mut Page, node: &Value, now_ms: u64) {
     page.field("State", text(node, "/status/state"));
     page.field("Connection", text(node, "/status/connection"));
     page.field("Schedulable", text(node, "/status/schedulable"));
+    page.field("Given up", text(node, "/status/lost"));
     page.field("Hostname", text(node, "/spec/hostname"));
     page.field("Address", text(node, "/status/address"));
     page.field("Workloads", text(node, "/status/workloads"));
@@ -221,6 +222,9 @@ mod tests {
     fn a_node_in_full_tells_what_is_absent() {
         let text = describe(Kind::Node, &crate::view::node::tests::sample(), 1_700_000_000_000);
         assert!(text.contains("Session:\n  Server:       s2\n  Epoch:        3\n"), "{text}");
-        assert!(text.contains("  Kernel:       <none>\n"), "{text}");
+        assert!(text.contains("  Kernel:       <none>\n") && !text.contains("Given up"), "{text}");
+        let mut lost = crate::view::node::tests::sample();
+        lost["status"]["lost"] = true.into();
+        assert!(describe(Kind::Node, &lost, 0).contains("Given up:     yes\n"));
     }
 }
