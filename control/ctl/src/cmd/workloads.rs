@@ -4,13 +4,12 @@ use cara_proto::rest::{AppMoveView, NodeChoice};
 use serde_json::{Value, json};
 
 use super::ask::agree;
-use super::{Context, get, segment, with_suggestion};
+use super::{Context, answer, get, segment, with_suggestion};
 use crate::cli::{AppsCommand, WorkloadsCommand};
 use crate::client::{Client, ClientError};
 use crate::failure::{Failure, Outcome};
 use crate::follow;
 use crate::kind::Kind;
-use crate::out::Format;
 
 pub(super) async fn apps(cx: &Context, command: Option<AppsCommand>) -> Outcome {
     let (name, node, with_volumes, yes) = match command {
@@ -43,17 +42,8 @@ async fn switch(cx: &Context, client: &Client, kind: Kind, name: &str, verb: &st
         Ok(answer) => answer.json()?,
         Err(error) => return Err(with_suggestion(client, kind, name, error.into()).await),
     };
-    said(cx, &value, &format!("{}/{name}", kind.singular()), done)
-}
-
-/// The result on stdout, in the wanted format.
-fn said(cx: &Context, value: &Value, title: &str, done: &str) -> Outcome {
-    match cx.ui.format {
-        Format::Json | Format::Yaml => return cx.ui.value(value),
-        Format::Name => cx.ui.data(title),
-        Format::Table | Format::Wide => cx.ui.data(&format!("{title} {done}")),
-    }
-    Ok(())
+    let title = format!("{}/{name}", kind.singular());
+    answer::one(cx, &value, &title, &format!("{title} {done}"))
 }
 
 /// Puts an app on a node, or lets the scheduler choose. `volumes` says that its volumes go along, and whether that
@@ -69,20 +59,19 @@ async fn set_node(cx: &Context, client: &Client, name: &str, node: Option<&str>,
             client.post(&format!("{path}/move-with-volumes"), &body).await
         }
     };
-    let answer = match result {
-        Ok(answer) => answer,
+    let accepted = match result {
+        Ok(accepted) => accepted,
         Err(error) => return Err(suggested(client, name, node, error).await),
     };
-    let mut value: Value = answer.json()?;
-    let begun: AppMoveView =
-        serde_json::from_value(value.clone()).map_err(|e| ClientError::Malformed(e.to_string()))?;
-    if answer.status == 202 {
+    let mut value: Value = accepted.json()?;
+    let begun: AppMoveView = answer::typed(&value)?;
+    if accepted.status == 202 {
         value = follow::an_app(cx, client, name, &begun.id).await?;
     } else {
         follow::an_app_at_once(cx, name, &begun)?;
     }
     let done = node.map_or("is placed by the scheduler".to_owned(), |node| format!("is on {node}"));
-    said(cx, &value, &title, &done)
+    answer::one(cx, &value, &title, &format!("{title} {done}"))
 }
 
 async fn suggested(client: &Client, name: &str, node: Option<&str>, error: ClientError) -> Failure {

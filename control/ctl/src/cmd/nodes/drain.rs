@@ -3,11 +3,10 @@
 use cara_proto::rest::{DrainPlan, DrainView};
 use serde_json::{Value, json};
 
-use super::move_workload::{said, typed};
 use crate::cli::Drain as Words;
 use crate::client::Client;
 use crate::cmd::ask::agree;
-use crate::cmd::{Context, segment, with_suggestion};
+use crate::cmd::{Context, answer, segment, with_suggestion};
 use crate::failure::{Failure, Outcome};
 use crate::follow;
 use crate::kind::Kind;
@@ -17,27 +16,23 @@ use crate::view;
 pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome {
     let node = &words.node;
     let planned = ask_for(client, words, true).await?;
-    let text = view::drains::plan(node, &typed::<DrainPlan>(&planned)?);
+    let text = view::drains::plan(node, &answer::typed::<DrainPlan>(&planned)?);
     if words.dry_run {
-        if cx.ui.structured() {
-            return cx.ui.value(&planned);
-        }
-        cx.ui.data(&text);
-        return Ok(());
+        return answer::one(cx, &planned, &format!("node/{node}"), &text);
     }
     cx.ui.note(text.trim_end());
     agree(cx, &format!("the drain of {node}"), words.yes)?;
-    let answer = ask_for(client, words, false).await?;
-    let begun: DrainView = typed(&answer)?;
+    let started = ask_for(client, words, false).await?;
+    let begun: DrainView = answer::typed(&started)?;
     let id = clean(&begun.id);
     if words.detach {
         cx.ui.note(&format!(
             "{node} is being drained; `caractrl nodes drains {node}` shows it, `caractrl nodes cancel-drain {id}` stops it"
         ));
-        return said(cx, &answer, &format!("drain/{id}"), &format!("drain/{id} started"));
+        return answer::one(cx, &started, &format!("drain/{id}"), &format!("drain/{id} started"));
     }
     let value = follow::a_drain(cx, client, &begun.id, node).await?;
-    said(cx, &value, &format!("drain/{id}"), &format!("node/{node} drained"))
+    answer::one(cx, &value, &format!("drain/{id}"), &format!("node/{node} drained"))
 }
 
 async fn ask_for(client: &Client, words: &Words, dry_run: bool) -> Outcome<Value> {

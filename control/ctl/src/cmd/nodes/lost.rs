@@ -3,10 +3,9 @@
 use cara_proto::rest::{GivenUp, LostRequest, LostView};
 use serde_json::Value;
 
-use super::move_workload::typed;
 use crate::cli::Lost as Words;
 use crate::client::{Client, ClientError};
-use crate::cmd::{Context, with_suggestion};
+use crate::cmd::{Context, answer, with_suggestion};
 use crate::failure::{Failure, Outcome, exit};
 use crate::kind::Kind;
 use crate::out::clean;
@@ -14,8 +13,8 @@ use crate::out::clean;
 pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome {
     let path = super::path(&words.node, "/lost");
     let body = LostRequest { confirm: words.confirm, reason: words.reason.clone().unwrap_or_default() };
-    let answer = match client.post(&path, &body).await {
-        Ok(answer) => answer,
+    let done = match client.post(&path, &body).await {
+        Ok(done) => done,
         Err(error) => {
             let unconfirmed = !words.confirm && asks_to_confirm(&error);
             let failure = Failure::from(error);
@@ -25,16 +24,12 @@ pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome
             return Err(with_suggestion(client, Kind::Node, &words.node, failure).await);
         }
     };
-    let value: Value = answer.json()?;
-    if cx.ui.structured() {
-        return cx.ui.value(&value);
-    }
-    let lost: LostView = typed(&value)?;
-    for item in &lost.given_up {
+    let value: Value = done.json()?;
+    for item in &answer::typed::<LostView>(&value)?.given_up {
         cx.ui.note(&given_up(item));
     }
-    cx.ui.data(&format!("node/{} is given up", words.node));
-    Ok(())
+    let node = format!("node/{}", words.node);
+    answer::one(cx, &value, &node, &format!("{node} is given up"))
 }
 
 /// The server's question, as opposed to a refusal that a confirmation would not change, such as a node that is online.

@@ -6,30 +6,26 @@ use serde_json::Value;
 use crate::cli::Move as Words;
 use crate::client::Client;
 use crate::cmd::ask::agree;
-use crate::cmd::{Context, segment, target, with_suggestion};
-use crate::failure::{Failure, Outcome, exit};
+use crate::cmd::{Context, answer, segment, with_suggestion, workload};
+use crate::failure::{Failure, Outcome};
 use crate::follow;
 use crate::kind::Kind;
-use crate::out::{Format, clean};
+use crate::out::clean;
 use crate::view;
 
 pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome {
     let (kind, name) = workload(&words.kind, words.name.as_deref())?;
     let title = format!("{}/{name}", kind.singular());
     let planned = ask_for(client, kind, &name, words, true).await?;
-    let plan: MovePlan = typed(&planned)?;
+    let plan: MovePlan = answer::typed(&planned)?;
     let text = view::moves::plan(&title, &plan);
     if words.dry_run {
-        if cx.ui.structured() {
-            return cx.ui.value(&planned);
-        }
-        cx.ui.data(&text);
-        return Ok(());
+        return answer::one(cx, &planned, &title, &text);
     }
     cx.ui.note(text.trim_end());
     agree(cx, &format!("the move of {title} to {}", clean(&plan.to_node)), words.yes)?;
-    let answer = ask_for(client, kind, &name, words, false).await?;
-    let begun: MoveView = typed(&answer)?;
+    let started = ask_for(client, kind, &name, words, false).await?;
+    let begun: MoveView = answer::typed(&started)?;
     if begun.to_node != plan.to_node {
         let (now, before) = (clean(&begun.to_node), clean(&plan.to_node));
         cx.ui.note(&format!("note: it goes to {now}, not {before}: the cluster has changed since the plan"));
@@ -39,42 +35,10 @@ pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome
         cx.ui.note(&format!(
             "{title} is being moved; `caractrl nodes moves {id}` shows it, `caractrl nodes cancel-move {id}` takes it back"
         ));
-        return said(cx, &answer, &format!("move/{id}"), &format!("move/{id} started"));
+        return answer::one(cx, &started, &format!("move/{id}"), &format!("move/{id} started"));
     }
     let value = follow::a_move(cx, client, &begun.id, &title).await?;
-    said(cx, &value, &format!("move/{id}"), &format!("{title} moved to {}", clean(&begun.to_node)))
-}
-
-/// The kind and the name of one workload.
-///
-/// # Errors
-/// 2 when it is no such kind, or a name is missing.
-pub(super) fn workload(kind: &str, name: Option<&str>) -> Outcome<(Kind, String)> {
-    let (kind, name) = target(kind, name)?;
-    only_workloads(kind)?;
-    let name = name.ok_or_else(|| {
-        let (one, many) = (kind.singular(), kind.plural());
-        Failure::usage(format!("which {one}?")).next(format!("`caractrl get {many}` lists them"))
-    })?;
-    Ok((kind, name))
-}
-
-/// A kind of workload.
-///
-/// # Errors
-/// 2 when it is none.
-pub(super) fn workload_kind(word: &str) -> Outcome<Kind> {
-    let kind = word.parse()?;
-    only_workloads(kind)?;
-    Ok(kind)
-}
-
-fn only_workloads(kind: Kind) -> Outcome {
-    if Kind::WORKLOADS.contains(&kind) {
-        return Ok(());
-    }
-    let names = Kind::WORKLOADS.iter().map(|kind| kind.singular()).collect::<Vec<_>>().join(", ");
-    Err(Failure::usage(format!("{} is not one of {names}", kind.singular())))
+    answer::one(cx, &value, &format!("move/{id}"), &format!("{title} moved to {}", clean(&begun.to_node)))
 }
 
 /// Sends the request; a missing workload or node is looked for among its neighbours.
@@ -101,23 +65,6 @@ fn body(words: &Words, dry_run: bool) -> MoveRequest {
         interval_s: words.interval,
         dry_run,
     }
-}
-
-/// A typed reading of an answer.
-pub(super) fn typed<T: serde::de::DeserializeOwned>(value: &Value) -> Outcome<T> {
-    serde_json::from_value(value.clone()).map_err(|e| {
-        Failure::new(exit::OTHER, "malformed-answer", "the server's answer can't be understood").why(e.to_string())
-    })
-}
-
-/// The result on stdout, in the wanted format.
-pub(super) fn said(cx: &Context, value: &Value, name: &str, text: &str) -> Outcome {
-    match cx.ui.format {
-        Format::Json | Format::Yaml => return cx.ui.value(value),
-        Format::Name => cx.ui.data(name),
-        Format::Table | Format::Wide => cx.ui.data(text),
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -151,15 +98,5 @@ mod tests {
             dry_run: true,
         };
         assert_eq!(body(&all, true), expect);
-    }
-
-    #[test]
-    fn only_workloads_move() {
-        assert_eq!(workload("db/ledger", None), Ok((Kind::Database, "ledger".to_owned())));
-        let failure = workload("node", Some("w1")).expect_err("no workload");
-        assert_eq!((failure.exit, failure.what.as_str()), (2, "node is not one of app, project, database"));
-        assert_eq!(workload("ap", Some("web")).expect_err("no kind").next, "did you mean \"app\"?");
-        assert_eq!(workload("app", None).expect_err("no name").what, "which app?");
-        assert!(workload_kind("workloads").is_err());
     }
 }

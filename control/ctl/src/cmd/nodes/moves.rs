@@ -3,13 +3,12 @@
 use cara_proto::rest::{Items, MoveView};
 use serde_json::{Value, json};
 
-use super::move_workload::{said, typed, workload_kind};
 use crate::cli::Moves as Words;
 use crate::client::Client;
-use crate::cmd::{Context, segment};
+use crate::cmd::{Context, answer, segment, workload_kind};
 use crate::failure::{Failure, Outcome, exit};
 use crate::follow;
-use crate::out::{Format, clean};
+use crate::out::clean;
 use crate::view;
 
 pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome {
@@ -23,29 +22,20 @@ async fn one(cx: &Context, client: &Client, id: &str, follow: bool) -> Outcome {
     let path = format!("/node-moves/{}", segment(id));
     let mut value: Value = client.get(&path).await.map_err(|error| listed(error.into()))?;
     if follow {
-        let mv: MoveView = typed(&value)?;
+        let mv: MoveView = answer::typed(&value)?;
         value = follow::a_move(cx, client, id, &follow::move_title(&mv)).await?;
     }
-    let mv: MoveView = typed(&value)?;
-    said(cx, &value, &format!("move/{}", clean(&mv.id)), &view::moves::full(&mv, cx.now_ms()))
+    let mv: MoveView = answer::typed(&value)?;
+    answer::one(cx, &value, &format!("move/{}", clean(&mv.id)), &view::moves::full(&mv, cx.now_ms()))
 }
 
 async fn many(cx: &Context, client: &Client, words: &Words) -> Outcome {
     let value: Value = client.get(&path(words)?).await?;
-    if cx.ui.structured() {
-        return cx.ui.value(&value);
-    }
-    let moves = typed::<Items<MoveView>>(&value)?.items;
-    if cx.ui.format == Format::Name {
-        let names: Vec<String> = moves.iter().map(|mv| format!("move/{}", clean(&mv.id))).collect();
-        cx.ui.data(&names.join("\n"));
-        return Ok(());
-    }
-    cx.ui.table(&view::moves::table(&moves, cx.ui.wide(), cx.now_ms()));
-    if moves.is_empty() && cx.ui.out_tty {
-        cx.ui.note("There are no such moves. next: `caractrl nodes move app NAME` begins one");
-    }
-    Ok(())
+    let moves = answer::typed::<Items<MoveView>>(&value)?.items;
+    let names: Vec<String> = moves.iter().map(|mv| format!("move/{}", clean(&mv.id))).collect();
+    let table = view::moves::table(&moves, cx.ui.wide(), cx.now_ms());
+    let when_empty = "There are no such moves. next: `caractrl nodes move app NAME` begins one";
+    answer::many(cx, &value, &names, &table, when_empty)
 }
 
 fn path(words: &Words) -> Outcome<String> {
@@ -63,10 +53,11 @@ fn path(words: &Words) -> Outcome<String> {
 /// Asks for a move to be taken back; what was accepted is carried out by the cluster.
 pub(super) async fn cancel(cx: &Context, client: &Client, id: &str) -> Outcome {
     let path = format!("/node-moves/{}/cancel", segment(id));
-    let value: Value = client.post(&path, &json!({})).await.map_err(|error| listed(error.into()))?.json()?;
+    let accepted = client.post(&path, &json!({})).await.map_err(|error| listed(error.into()))?;
+    let value: Value = accepted.json().unwrap_or_default(); // It was accepted, whatever was said of it.
     cx.ui.note(&format!("`caractrl nodes moves {id} --follow` shows how it is taken back"));
     let id = clean(id);
-    said(cx, &value, &format!("move/{id}"), &format!("move/{id} is being taken back"))
+    answer::one(cx, &value, &format!("move/{id}"), &format!("move/{id} is being taken back"))
 }
 
 /// Says where ids come from when there is none like this.

@@ -6,10 +6,9 @@ use cara_proto::rest::{PlacementReport, PlacementRequest};
 use serde_json::Value;
 
 use super::change_labels;
-use super::move_workload::{typed, workload};
 use crate::cli::Placement as Words;
 use crate::client::Client;
-use crate::cmd::{Context, segment, with_suggestion};
+use crate::cmd::{Context, answer, segment, with_suggestion, workload};
 use crate::failure::{Failure, Outcome};
 use crate::kind::Kind;
 use crate::view::{self, text};
@@ -22,17 +21,16 @@ pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome
         Err(error) => return Err(with_suggestion(client, kind, &name, Failure::from(error)).await),
     };
     if !words.changes.is_empty() {
-        let mut selector = typed::<PlacementReport>(&value)?.node_selector;
+        let mut selector = answer::typed::<PlacementReport>(&value)?.node_selector;
         change_labels(&mut selector, &words.changes)?;
         value = client.put(&path, &PlacementRequest { node_selector: selector }).await?.json()?;
     }
-    if cx.ui.structured() {
-        return cx.ui.value(&value);
+    let mut placement: PlacementReport = answer::typed(&value)?;
+    if !cx.ui.structured() {
+        named(client, &mut placement).await;
     }
-    let mut placement: PlacementReport = typed(&value)?;
-    named(client, &mut placement).await;
     let title = format!("{}/{name}", kind.singular());
-    cx.ui.data(&view::placement(&title, &placement));
+    answer::one(cx, &value, &title, &view::placement(&title, &placement))?;
     if !words.changes.is_empty() {
         cx.ui.note(&format!("It stays where it is; `caractrl nodes move {} {name}` moves it.", kind.singular()));
     }
