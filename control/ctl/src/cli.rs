@@ -1,6 +1,8 @@
 //! The words of the command line.
 
+mod moves;
 mod nouns;
+mod workloads;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +11,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::out::{Color, Format};
 
+pub use moves::{Drain, Lost, Move, Moves, Placement};
 pub use nouns::{Ctx, CtxCommand, Nodes, NodesCommand, Servers, ServersCommand};
+pub use workloads::{Apps, AppsCommand, Workloads, WorkloadsCommand};
 
 /// Operates a Caravanserai cluster. Any server answers; give several with --server and it goes on when one is down.
 #[derive(Debug, Parser)]
@@ -31,7 +35,8 @@ Access, first found wins: flags, then CARA_SERVERS, CARA_TOKEN, CARA_TOKEN_FILE,
 then the current context (caractrl ctx).
 
 Exit codes: 0 ok, 1 other, 2 usage or bad input, 3 not found, 4 conflict, 5 not allowed, 6 unreachable or no quorum,
-7 the operation failed, 8 time is over and the operation goes on, 130 detached.";
+7 the operation failed, 8 time is over and the operation goes on, 130 detached. A move that is rolled back and a drain
+that leaves something behind are 1.";
 
 /// Flags of every command.
 #[derive(Debug, Clone, Args)]
@@ -81,6 +86,15 @@ pub enum Command {
     /// Nodes: the machines that run containers.
     #[command(visible_alias = "node")]
     Nodes(Nodes),
+    /// Apps: workloads of one container.
+    #[command(visible_alias = "app")]
+    Apps(Apps),
+    /// Databases.
+    #[command(visible_aliases = ["database", "db"])]
+    Databases(Workloads),
+    /// Projects: workloads of several containers on one node.
+    #[command(visible_aliases = ["project", "pj"])]
+    Projects(Workloads),
     /// Servers: the members of the cluster, and what it can still lose.
     #[command(visible_alias = "server")]
     Servers(Servers),
@@ -90,7 +104,7 @@ pub enum Command {
     Completion(Completion),
     /// Print the version.
     Version,
-    /// Explain an error code.
+    /// Explain an error code, or what a manifest of a kind looks like.
     Explain(Explain),
     /// A whole cluster on this machine: three servers, two agents, no root, no Docker.
     Dev(Dev),
@@ -201,7 +215,7 @@ pub enum ShellName {
 /// `explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The word in error[...].
+    /// The word in error[...], or a kind (app, project, database, node): an example of its manifest.
     pub code: String,
 }
 
@@ -235,6 +249,15 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Whole seconds, written as [`duration`]s.
+fn seconds(text: &str) -> Result<u64, String> {
+    let duration = duration(text)?;
+    match duration.subsec_nanos() {
+        0 => Ok(duration.as_secs()),
+        _ => Err("write whole seconds, such as 3s or 5m".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -254,5 +277,7 @@ mod tests {
         for text in ["", "-5s", "0s", "soon", "0"] {
             assert!(duration(text).is_err(), "{text}");
         }
+        assert_eq!((seconds("5m"), seconds("3")), (Ok(300), Ok(3)));
+        assert!(seconds("500ms").is_err() && seconds("1.5s").is_err());
     }
 }

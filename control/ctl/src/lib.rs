@@ -17,6 +17,7 @@ mod cmd;
 pub mod config;
 pub mod dev;
 pub mod failure;
+mod follow;
 pub mod kind;
 pub mod manifest;
 pub mod out;

@@ -14,7 +14,7 @@ use crate::out::{Ui, clean};
 use crate::view::{list, ready, text};
 
 /// Between two looks. A watch would be told sooner and break more often; half a second is what a person notices.
-const POLL: Duration = Duration::from_millis(400);
+pub(crate) const POLL: Duration = Duration::from_millis(400);
 
 /// Waits until a workload runs as it was applied (`applied` is the answer to that).
 ///
@@ -105,7 +105,7 @@ enum State {
 fn state(object: &Value, wanted: u64) -> State {
     let current = generation(object) >= wanted;
     match text(object, "/status/phase").as_str() {
-        "Running" if current => State::Running,
+        "Running" | "Stopped" if current => State::Running, // Stopped is what a suspended one shall be.
         "Failed" if current => State::Failed,
         _ => State::Underway,
     }
@@ -148,7 +148,7 @@ fn failed(title: &str, kind: Kind, name: &str, object: &Value) -> Failure {
 }
 
 /// One line about one object.
-struct Progress {
+pub(crate) struct Progress {
     title: String,
     bar: Option<ProgressBar>,
     ui: Ui,
@@ -156,7 +156,8 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(ui: &Ui, title: &str) -> Self {
+    /// Begins; on a terminal the line is there from now on.
+    pub(crate) fn new(ui: &Ui, title: &str) -> Self {
         let bar = ui.err_tty.then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}  {msg}  {elapsed}") {
@@ -170,12 +171,26 @@ impl Progress {
     }
 
     fn set(&mut self, story: &str) {
+        self.set_calm(story, story);
+    }
+
+    /// What goes on: `live` with numbers that change all the time, for a line that is rewritten; `calm` for a log, where
+    /// each change is a line.
+    pub(crate) fn set_calm(&mut self, live: &str, calm: &str) {
         if let Some(bar) = &self.bar {
-            bar.set_message(story.to_owned());
-        } else if self.last != story {
-            self.ui.note(&format!("{}  {story}", self.title));
+            bar.set_message(live.to_owned());
+        } else if self.last != calm {
+            self.ui.note(&format!("{}  {calm}", self.title));
         }
-        story.clone_into(&mut self.last);
+        calm.clone_into(&mut self.last);
+    }
+
+    /// A line that stays, above the one that is rewritten.
+    pub(crate) fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| self.ui.note(line)),
+            None => self.ui.note(line),
+        }
     }
 
     fn done(&mut self, story: &str) {
@@ -183,7 +198,8 @@ impl Progress {
         self.ui.note(&format!("{}  {story}", self.title));
     }
 
-    fn clear(&mut self) {
+    /// Takes the line away.
+    pub(crate) fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
@@ -209,6 +225,7 @@ mod tests {
         assert!(matches!(state(&object("Running", 11), 12), State::Underway));
         assert!(matches!(state(&object("Failed", 11), 12), State::Underway));
         assert!(matches!(state(&object("Failed", 12), 12), State::Failed));
+        assert!(matches!(state(&object("Stopped", 12), 12), State::Running));
         assert!(matches!(state(&object("Pending", 0), 12), State::Underway));
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::duration;
+use super::{Drain, Lost, Move, Moves, Placement, duration};
 
 /// `nodes`.
 #[derive(Debug, Args)]
@@ -83,6 +83,39 @@ pub enum NodesCommand {
         /// Do not ask for the name.
         #[arg(long)]
         yes: bool,
+    },
+    /// Take a workload to another node, each step checked before the next.
+    Move(Move),
+    /// List moves, or show one with its steps.
+    Moves(Moves),
+    /// Take a running move back: the workload stays where it was.
+    CancelMove {
+        /// Id of the move.
+        id: String,
+    },
+    /// Empty a node: move everything away, one workload after the other.
+    Drain(Drain),
+    /// The newest 20 drains of a node.
+    Drains {
+        /// Name or id.
+        node: String,
+        /// Follow the one that runs to its end.
+        #[arg(short, long)]
+        follow: bool,
+    },
+    /// Stop a running drain after the move that is under way; the node stays cordoned.
+    CancelDrain {
+        /// Id of the drain.
+        id: String,
+    },
+    /// Give up a node that never comes back, with the data that only it has.
+    Lost(Lost),
+    /// Show where a workload is and may be, or change the labels that it needs.
+    Placement(Placement),
+    /// Volumes that the node keeps in quarantine: copies that no longer count.
+    Volumes {
+        /// Name or id.
+        node: String,
     },
     /// When it was online and offline, and why.
     Events {

@@ -1,6 +1,8 @@
 //! One file per command. [`run`] takes the arguments to an exit code.
 
+mod answer;
 mod apply;
+mod ask;
 mod completion;
 mod ctx;
 mod delete;
@@ -13,6 +15,7 @@ mod nodes;
 mod servers;
 mod version;
 mod watch;
+mod workloads;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -63,6 +66,9 @@ async fn dispatch(cx: &Context, command: Command) -> Outcome {
         Command::Delete(args) => delete::run(cx, &args).await,
         Command::Logs(args) => logs::run(cx, &args).await,
         Command::Nodes(args) => nodes::run(cx, args.command).await,
+        Command::Apps(args) => workloads::apps(cx, args.command).await,
+        Command::Databases(args) => workloads::run(cx, Kind::Database, args.command).await,
+        Command::Projects(args) => workloads::run(cx, Kind::Project, args.command).await,
         Command::Servers(args) => servers::run(cx, args.command).await,
         Command::Ctx(args) => ctx::run(cx, args.command),
         Command::Completion(args) => completion::run(cx, args.shell),
@@ -164,6 +170,38 @@ pub(crate) fn target(kind: &str, name: Option<&str>) -> Outcome<(Kind, Option<St
     }
 }
 
+/// The kind and the name of one workload.
+///
+/// # Errors
+/// 2 when it is no such kind, or a name is missing.
+pub(crate) fn workload(kind: &str, name: Option<&str>) -> Outcome<(Kind, String)> {
+    let (kind, name) = target(kind, name)?;
+    only_workloads(kind)?;
+    let name = name.ok_or_else(|| {
+        let (one, many) = (kind.singular(), kind.plural());
+        Failure::usage(format!("which {one}?")).next(format!("`caractrl get {many}` lists them"))
+    })?;
+    Ok((kind, name))
+}
+
+/// A kind of workload.
+///
+/// # Errors
+/// 2 when it is none.
+pub(crate) fn workload_kind(word: &str) -> Outcome<Kind> {
+    let kind = word.parse()?;
+    only_workloads(kind)?;
+    Ok(kind)
+}
+
+fn only_workloads(kind: Kind) -> Outcome {
+    if Kind::WORKLOADS.contains(&kind) {
+        return Ok(());
+    }
+    let names = Kind::WORKLOADS.iter().map(|kind| kind.singular()).collect::<Vec<_>>().join(", ");
+    Err(Failure::usage(format!("{} is not one of {names}", kind.singular())))
+}
+
 /// Adds "did you mean" to a failure that says that `name` does not exist.
 pub(crate) async fn with_suggestion(client: &Client, kind: Kind, name: &str, failure: Failure) -> Failure {
     if failure.exit != exit::NOT_FOUND {
@@ -200,5 +238,15 @@ mod tests {
         assert_eq!(target("no", None).expect("valid"), (Kind::Node, None));
         assert!(target("app/hello", Some("x")).is_err());
         assert!(target("app/", None).is_err());
+    }
+
+    #[test]
+    fn only_workloads_move() {
+        assert_eq!(workload("db/ledger", None), Ok((Kind::Database, "ledger".to_owned())));
+        let failure = workload("node", Some("w1")).expect_err("no workload");
+        assert_eq!((failure.exit, failure.what.as_str()), (2, "node is not one of app, project, database"));
+        assert_eq!(workload("ap", Some("web")).expect_err("no kind").next, "did you mean \"app\"?");
+        assert_eq!(workload("app", None).expect_err("no name").what, "which app?");
+        assert!(workload_kind("workloads").is_err());
     }
 }

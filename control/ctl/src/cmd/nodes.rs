@@ -1,4 +1,12 @@
-//! `nodes`: joining, cordoning, labels, events, deletion.
+//! `nodes`: joining, cordoning, labels, events, deletion; moving has files of its own.
+
+mod drain;
+mod drains;
+mod lost;
+mod move_workload;
+mod moves;
+mod placement;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, IsTerminal};
@@ -36,6 +44,15 @@ pub(super) async fn run(cx: &Context, command: Option<NodesCommand>) -> Outcome 
             accepts(cx, &client, &node, [accepts_app, accepts_database, accepts_build]).await
         }
         NodesCommand::Delete { node, yes } => delete(cx, &client, &node, yes).await,
+        NodesCommand::Move(words) => move_workload::run(cx, &client, &words).await,
+        NodesCommand::Moves(words) => moves::run(cx, &client, &words).await,
+        NodesCommand::CancelMove { id } => moves::cancel(cx, &client, &id).await,
+        NodesCommand::Drain(words) => drain::run(cx, &client, &words).await,
+        NodesCommand::Drains { node, follow } => drains::run(cx, &client, &node, follow).await,
+        NodesCommand::CancelDrain { id } => drains::cancel(cx, &client, &id).await,
+        NodesCommand::Lost(words) => lost::run(cx, &client, &words).await,
+        NodesCommand::Placement(words) => placement::run(cx, &client, &words).await,
+        NodesCommand::Volumes { node } => volumes::run(cx, &client, &node).await,
         NodesCommand::Events { node, limit } => events(cx, &client, &node, limit).await,
     }
 }

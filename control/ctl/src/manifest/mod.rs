@@ -1,6 +1,7 @@
 //! Manifests: from files to checked objects. Nothing is sent before every document of every file is right.
 
 mod parse;
+mod rules;
 mod split;
 
 use std::io::Read;

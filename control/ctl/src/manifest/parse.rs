@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_saphyr::{Location, Spanned};
 
+use super::rules;
 use super::split::{Document, split};
 use super::{Flaw, Manifest};
 use crate::kind::Kind;
@@ -70,6 +71,7 @@ fn check(file: &str, document: &Document<'_>) -> Result<Manifest, Flaw> {
         (node.metadata.name.clone(), serde_json::to_value(NodeManifest { status: None, ..node }))
     } else {
         let workload: WorkloadManifest = read(file, document)?;
+        rules::check(kind, &workload.spec).map_err(flaw)?;
         (workload.metadata.name.clone(), serde_json::to_value(WorkloadManifest { status: None, ..workload }))
     };
     if name.is_empty() {
@@ -250,6 +252,16 @@ mod tests {
     fn a_wrong_type_is_named_with_its_line() {
         let ports = "\n  image: x\n  ports:\n  - container: 70000\n";
         flaw_has(&APP.replace(" { image: busybox }", ports), &["f.yaml:7", "70000"]);
+    }
+
+    #[test]
+    fn what_belongs_to_another_kind_is_told() {
+        let database =
+            "apiVersion: caravanserai/v1\nkind: Database\nmetadata: { name: d }\nspec: { engine: postgers }\n";
+        flaw_has(database, &["f.yaml:1", "\"postgers\" is not known", "did you mean \"postgres\"?"]);
+        assert_eq!(parse("f", &database.replace("postgers", "redis")).1, []);
+        flaw_has(&APP.replace("image: busybox", "image: busybox, engine: redis"), &["f.yaml:1", "kind Database only"]);
+        flaw_has(&database.replace("engine:", "engin:"), &["f.yaml:4", "did you mean \"engine\"?"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How things are said: data on stdout in the wanted format, talk on stderr, colour only for eyes.
 
+mod amount;
 mod style;
 mod table;
 mod time;
@@ -9,9 +10,10 @@ use std::io::{IsTerminal, Write};
 use clap::ValueEnum;
 use serde_json::Value;
 
+pub use amount::{bytes, gauge, percent, span};
 pub use style::{Tone, paint, tone_of};
 pub use table::Table;
-pub use time::{age, until};
+pub use time::{age, between, until};
 
 use crate::failure::{Failure, Outcome, exit};
 

@@ -16,11 +16,11 @@ pub enum Tone {
 /// The tone of a status word.
 pub fn tone_of(word: &str) -> Tone {
     match word {
-        "Ready" | "Running" | "online" | "leader" | "ok" | "running" | "True" => Tone::Good,
-        "Pending" | "Scheduled" | "Terminating" | "Draining" | "pending" | "joining" | "learner" | "expiring" => {
-            Tone::Busy
-        }
-        "NotReady" | "Failed" | "offline" | "unreachable" | "critical" | "expired" | "revoked" | "exited" => Tone::Bad,
+        "Ready" | "Running" | "online" | "leader" | "ok" | "running" | "True" | "succeeded" => Tone::Good,
+        "Pending" | "Scheduled" | "Terminating" | "Draining" | "pending" | "joining" | "learner" | "expiring"
+        | "retry" | "waiting" | "cancelled" | "Stopped" | "quarantined" => Tone::Busy,
+        "NotReady" | "Failed" | "offline" | "unreachable" | "critical" | "expired" | "revoked" | "exited"
+        | "failed" | "rolled_back" => Tone::Bad,
         _ => Tone::Plain,
     }
 }

@@ -14,6 +14,12 @@ pub fn until(at: &str, now_ms: u64) -> String {
     }
 }
 
+/// Milliseconds from one RFC 3339 time to a later one; none when one is no time, or the order is another.
+pub fn between(from: &str, to: &str) -> Option<u64> {
+    let (from, to): (jiff::Timestamp, jiff::Timestamp) = (from.parse().ok()?, to.parse().ok()?);
+    u64::try_from(to.as_millisecond() - from.as_millisecond()).ok()
+}
+
 fn seconds(at: &str, now_ms: u64) -> Option<i64> {
     let at: jiff::Timestamp = at.parse().ok()?;
     Some(at.as_second() - i64::try_from(now_ms / 1_000).ok()?)
@@ -31,6 +37,13 @@ fn units(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn between_two_times_are_milliseconds() {
+        assert_eq!(between("2023-11-14T22:13:20Z", "2023-11-14T22:13:21.25Z"), Some(1_250));
+        assert_eq!(between("2023-11-14T22:13:20Z", "2023-11-14T22:13:19Z"), None);
+        assert_eq!(between("2023-11-14T22:13:20Z", ""), None);
+    }
 
     #[test]
     fn one_unit_is_enough() {

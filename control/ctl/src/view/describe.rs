@@ -9,7 +9,7 @@ use crate::out::{Table, age, clean};
 
 /// Everything that people ask about an object. `events` are a node's latest changes.
 pub(crate) fn describe(kind: Kind, object: &Value, now_ms: u64) -> String {
-    let mut page = Page { text: String::new() };
+    let mut page = Page::default();
     page.field("Name", text(object, "/metadata/name"));
     page.field("Kind", text(object, "/kind"));
     page.field("Uid", text(object, "/metadata/uid"));
@@ -33,6 +33,7 @@ fn node(page: &mut Page, node: &Value, now_ms: u64) {
     page.field("State", text(node, "/status/state"));
     page.field("Connection", text(node, "/status/connection"));
     page.field("Schedulable", text(node, "/status/schedulable"));
+    page.field("Given up", text(node, "/status/lost"));
     page.field("Hostname", text(node, "/spec/hostname"));
     page.field("Address", text(node, "/status/address"));
     page.field("Workloads", text(node, "/status/workloads"));
@@ -75,7 +76,13 @@ fn workload(page: &mut Page, workload: &Value) {
     page.field("Reason", text(workload, "/status/reason"));
     page.field("Message", text(workload, "/status/message"));
     page.field("Ready", ready(workload));
+    page.field("Suspended", text(workload, "/spec/suspended"));
+    page.field("Engine", text(workload, "/spec/engine"));
+    page.field("Version", text(workload, "/spec/version"));
+    page.field("WAL archive", text(workload, "/spec/walArchive"));
     page.field("Image", image(workload));
+    page.field("Databases", words(workload, "/spec/databases"));
+    page.field("Resources", pairs(workload, "/spec/resources"));
     page.field("Selector", pairs(workload, "/spec/nodeSelector"));
     page.section("Placement");
     page.inner("Node", text(workload, "/status/placement/nodeName"));
@@ -92,6 +99,11 @@ fn workload(page: &mut Page, workload: &Value) {
     ];
     page.list("Containers", list(workload, "/status/containers"), &containers);
     page.list("Volumes", list(workload, "/spec/volumes"), &[("NAME", "/name"), ("TYPE", "/type")]);
+}
+
+/// `a, b` of a list of texts.
+fn words(object: &Value, pointer: &str) -> String {
+    list(object, pointer).iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn chosen_by(workload: &Value) -> String {
@@ -114,12 +126,15 @@ fn conditions(page: &mut Page, object: &Value) {
     page.list("Conditions", list(object, "/status/conditions"), &columns);
 }
 
-struct Page {
-    text: String,
+/// Sections of `Key: value`, as they grow.
+#[derive(Default)]
+pub(super) struct Page {
+    pub text: String,
 }
 
 impl Page {
-    fn field(&mut self, label: &str, value: String) {
+    /// One line; nothing for an empty value.
+    pub(super) fn field(&mut self, label: &str, value: String) {
         if !value.trim().is_empty() {
             self.text.push_str(&format!("{:<14}{}\n", format!("{label}:"), clean(&value)));
         }
@@ -143,6 +158,14 @@ impl Page {
         let mut table = Table::new(&header);
         for item in items {
             table.row(columns.iter().map(|(_, pointer)| text(item, pointer)).collect());
+        }
+        self.table(title, &table);
+    }
+
+    /// A table below its title; nothing for an empty one.
+    pub(super) fn table(&mut self, title: &str, table: &Table) {
+        if table.is_empty() {
+            return;
         }
         self.section(title);
         for line in table.render(true, false, true).lines() {
@@ -174,9 +197,34 @@ mod tests {
     }
 
     #[test]
+    fn what_databases_and_their_users_have_is_told() {
+        let database = serde_json::json!({
+            "kind": "Database", "metadata": { "name": "ledger" },
+            "spec": { "engine": "postgres", "version": "16", "walArchive": true, "suspended": true,
+                "resources": { "cpu": "500m", "memory": "256Mi" } },
+        });
+        let text = describe(Kind::Database, &database, 0);
+        for line in [
+            "Suspended:    yes\n",
+            "Engine:       postgres\n",
+            "Version:      16\n",
+            "WAL archive:  yes\n",
+            "Resources:    cpu=500m,memory=256Mi\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+        assert!(!text.contains("Image:"), "{text}");
+        let app = serde_json::json!({ "kind": "App", "spec": { "databases": ["ledger", "cache"] } });
+        assert!(describe(Kind::App, &app, 0).contains("Databases:    ledger, cache\n"));
+    }
+
+    #[test]
     fn a_node_in_full_tells_what_is_absent() {
         let text = describe(Kind::Node, &crate::view::node::tests::sample(), 1_700_000_000_000);
         assert!(text.contains("Session:\n  Server:       s2\n  Epoch:        3\n"), "{text}");
-        assert!(text.contains("  Kernel:       <none>\n"), "{text}");
+        assert!(text.contains("  Kernel:       <none>\n") && !text.contains("Given up"), "{text}");
+        let mut lost = crate::view::node::tests::sample();
+        lost["status"]["lost"] = true.into();
+        assert!(describe(Kind::Node, &lost, 0).contains("Given up:     yes\n"));
     }
 }

@@ -2,7 +2,10 @@
 //! a newer server sends; the tests make them from the types of `cara-proto`, so that a renamed field is noticed.
 
 mod describe;
+pub(crate) mod drains;
+pub(crate) mod moves;
 mod node;
+mod placement;
 mod server;
 mod token;
 mod workload;
@@ -14,6 +17,7 @@ use crate::out::Table;
 
 pub(crate) use describe::describe;
 pub(crate) use node::events;
+pub(crate) use placement::{placement, volumes};
 pub(crate) use server::{rows as server_rows, summary};
 pub(crate) use workload::{image, ready};
 

@@ -29,7 +29,7 @@ pub(super) fn table(items: &[Value], wide: bool, mixed: bool, now_ms: u64) -> Ta
             row.extend([
                 restarts(workload),
                 text(workload, "/status/placement/generation"),
-                image(workload),
+                program(workload),
                 text(workload, "/status/message"),
             ]);
         }
@@ -49,6 +49,13 @@ pub(crate) fn ready(workload: &Value) -> String {
 fn restarts(workload: &Value) -> String {
     let count = |c: &Value| c.pointer("/restarts").and_then(Value::as_u64).unwrap_or(0);
     list(workload, "/status/containers").iter().map(count).sum::<u64>().to_string()
+}
+
+/// What runs: the images, or `postgres 16` of a database.
+fn program(workload: &Value) -> String {
+    let image = image(workload);
+    let engine = format!("{} {}", text(workload, "/spec/engine"), text(workload, "/spec/version"));
+    if image.is_empty() { engine.trim().to_owned() } else { image }
 }
 
 /// The image, or the images of all services.
@@ -101,6 +108,14 @@ pub(crate) mod tests {
     fn a_workload_is_one_line() {
         let text = table(&[sample("Running")], false, false, 1_700_000_000_000).render(true, false, true);
         assert_eq!(text, "NAME   PHASE    READY  NODE  AGE\nhello  Running  1/1    w1    2h\n");
+    }
+
+    #[test]
+    fn a_database_shows_its_engine() {
+        let database =
+            serde_json::json!({ "metadata": { "name": "ledger" }, "spec": { "engine": "postgres", "version": "16" } });
+        let text = table(&[database], true, false, 0).render(false, false, false);
+        assert_eq!(text, "ledger\t-\t0/1\t-\t-\t0\t-\tpostgres 16\t-\n");
     }
 
     #[test]
