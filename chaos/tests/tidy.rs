@@ -21,7 +21,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cara-checker", &[]),
     ("cara-report", &[]),
     ("raft-store", &["cara-env", "cara-proto", "cara-transport"]),
-    ("cara-agent", &["cara-env", "cara-proto", "cara-transport"]),
+    ("cara-volume", &["cara-proto"]),
+    ("cara-agent", &["cara-env", "cara-proto", "cara-transport", "cara-volume"]),
     ("caractrl", &["cara-env", "cara-proto", "cara-transport"]),
     ("cara-control", &["cara-core", "cara-env", "cara-proto", "cara-transport", "raft-store"]),
 ];
