@@ -32,6 +32,7 @@ use crate::error::ApiError;
 use crate::identity::ServerIdentity;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
+use crate::relay::Relay;
 use crate::sessions::Sessions;
 use crate::transfers::Transfers;
 
@@ -49,6 +50,8 @@ pub struct Api {
     pub sessions: Sessions,
     /// How far the moves' copying is; filled on the leader only.
     pub transfers: Transfers,
+    /// Where both ends of a move meet when they can't reach each other.
+    pub relay: Relay,
     /// The term in which this server has proven its leadership and applied all before it; 0 = it leads nothing.
     pub leading: watch::Receiver<u64>,
     /// Revision of the last event, for watchers.
