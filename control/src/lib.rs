@@ -17,6 +17,7 @@ mod leader;
 mod machine;
 mod membership;
 mod metrics;
+mod relay;
 mod sessions;
 mod transfers;
 mod wire;

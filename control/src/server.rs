@@ -19,6 +19,7 @@ use std::time::Duration;
 use cara_env::{Cf, Engine, Env};
 use cara_proto::agent::agent_server::AgentServer;
 use cara_proto::cluster::cluster_server::ClusterServer;
+use cara_proto::volume::relay_server::RelayServer;
 use cara_transport::{Limits, Tls, TlsError};
 use raft_store::{Dial, OpenError, RaftStore};
 use tokio::sync::watch;
@@ -26,7 +27,7 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 
 use crate::api::forward::Forwarder;
-use crate::api::grpc::{AgentService, ClusterService, server_peer};
+use crate::api::grpc::{AgentService, ClusterService, FRAME_BYTES_MAX, RelayService, server_peer};
 use crate::api::{Api, SharedApi, rest};
 use crate::config::Config;
 use crate::error::ApiError;
@@ -34,6 +35,7 @@ use crate::identity::{IdentityError, ServerIdentity, from_hex};
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::pki::Ca;
+use crate::relay::Relay;
 use crate::sessions::Sessions;
 use crate::transfers::Transfers;
 use crate::{dispatch, leader};
@@ -128,6 +130,7 @@ pub async fn run(
         forwarder: Forwarder::new(&env, &tls),
         sessions: Sessions::default(),
         transfers: Transfers::default(),
+        relay: Relay::default(),
         metrics: Metrics::new(),
         identity,
         raft,
@@ -173,9 +176,12 @@ fn routes(api: &SharedApi) -> axum::Router {
     let agent = AgentServer::new(AgentService::new(api.clone())).max_decoding_message_size(MESSAGE_MAX);
     let cluster =
         ClusterServer::new(ClusterService::new(api.clone(), rest.clone())).max_decoding_message_size(MESSAGE_MAX);
+    // A frame's head is a few bytes more.
+    let relay = RelayServer::new(RelayService::new(api.clone())).max_decoding_message_size(FRAME_BYTES_MAX + 1024);
     tonic::service::Routes::from(rest)
         .add_service(agent)
         .add_service(cluster)
+        .add_service(relay)
         .add_service(InterceptedService::new(api.raft.service(), for_servers))
         .into_axum_router()
 }

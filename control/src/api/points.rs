@@ -3,8 +3,8 @@
 //! Reached on the proposing leader, after the command was applied there and before anybody is told.
 
 use cara_core::command::TransitionNode;
-use cara_core::model::Connection;
-use cara_core::{Command, NodeId, Reply};
+use cara_core::model::{Connection, MovePhase};
+use cara_core::{Command, Event, MoveId, NodeId, Reply};
 use cara_env::point;
 
 use super::Api;
@@ -45,8 +45,41 @@ pub async fn committed(api: &Api, command: &Command, reply: &Reply) {
         Command::RevokePlacement(revoked) => {
             point("workload.revoked", || format!("uid={} {}", revoked.uid, api.term_and(at))).await;
         }
+        Command::StartMove(_) | Command::CancelMove(_) | Command::StartDrain(_) | Command::AdvanceDrain(_) => {
+            moved(api, at, None).await;
+        }
+        Command::LoseNode(_) => moved(api, at, None).await,
+        Command::AdvanceMove(step) => moved(api, at, Some(step.expect_phase)).await,
         _ => {}
     }
+}
+
+/// What an entry did to moves, drains and nodes that are given up. A retry or another round of the phase `before` is no
+/// new phase.
+async fn moved(api: &Api, at: u64, before: Option<MovePhase>) {
+    for event in api.events_of(at) {
+        match &event {
+            Event::MoveStarted { id, .. } => phase(api, at, id, MovePhase::Preflight).await,
+            Event::MoveAdvanced { id, phase: now, .. } if before != Some(*now) => phase(api, at, id, *now).await,
+            Event::DrainStarted { id, name, .. } => {
+                point("drain.started", || format!("drain={id} node={name} {}", api.term_and(at))).await;
+            }
+            Event::NodeLost { name, .. } => {
+                point("node.lost", || format!("node={name} {}", api.term_and(at))).await;
+            }
+            _ => {}
+        }
+    }
+}
+
+async fn phase(api: &Api, at: u64, id: &MoveId, phase: MovePhase) {
+    point("move.phase", || {
+        let ends = api.read_local(|state| state.get_move(id).map(|mv| (mv.source.clone(), mv.target.clone())));
+        let (source, target) = ends.unwrap_or_default();
+        let (source, target) = (api.node_name(&source), api.node_name(&target));
+        format!("move={id} phase={phase} source={source} target={target} {}", api.term_and(at))
+    })
+    .await;
 }
 
 impl Api {

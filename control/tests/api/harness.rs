@@ -56,6 +56,7 @@ pub fn config(folder: &Path) -> Config {
         raft_heartbeat: Duration::from_millis(20),
         election_timeout: Duration::from_millis(150),
         agent_heartbeat: Duration::from_millis(500),
+        agent_timeout_intervals: 60, // No test waits for silence, and a loaded machine is no dead node.
         body_max: 64 * 1024,
         ..Config::new(folder)
     }
@@ -162,6 +163,25 @@ impl Server {
         let request = request.body(Full::new(body)).unwrap();
         let answer = cara_env::timeout(&*self.env.clock, DEADLINE, sender.send_request(request)).await;
         answer.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+    }
+}
+
+impl Server {
+    /// Asks for `path` until the answer fits, and returns it.
+    pub async fn until(&self, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        let work = async {
+            loop {
+                last = self.get(path).await.json();
+                if fits(&last) {
+                    return;
+                }
+                self.env.clock.sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let waited = cara_env::timeout(&*self.env.clock, DEADLINE, work).await;
+        assert!(waited.is_ok(), "{path} never became what was waited for: {last:#}");
+        last
     }
 }
 

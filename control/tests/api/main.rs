@@ -2,11 +2,19 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests live outside of test functions here.
 
+mod agent;
 mod bad_input;
+mod databases;
+mod drains;
 mod enrolment;
 mod folders;
 mod harness;
+mod lost;
+mod moves;
 mod nodes;
+mod placement;
+mod relay;
 mod tokens;
+mod volume_moves;
 mod watch;
 mod workloads;

@@ -31,6 +31,12 @@ pub struct Limits {
     pub drain: Duration,
 }
 
+/// What one stream may send ahead of its reader.
+const STREAM_WINDOW: u32 = 1 << 20;
+/// The same for a whole connection: more than a few streams, so that bulk data which nobody reads at the moment (a tunnel
+/// whose other end is slow) leaves room for the heartbeats beside it.
+const CONNECTION_WINDOW: u32 = 16 << 20;
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -138,6 +144,8 @@ impl Connection {
             .timer(TokioTimer::new())
             .keep_alive_interval(self.limits.keepalive)
             .keep_alive_timeout(self.limits.keepalive)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
             .max_concurrent_streams(self.limits.streams_max);
         let serving = builder.serve_connection(TokioIo::new(stream), service);
         let mut serving = std::pin::pin!(serving);

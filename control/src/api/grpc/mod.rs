@@ -2,11 +2,13 @@
 
 mod agent;
 mod cluster;
+mod relay;
 mod report;
 mod session;
 
 pub use agent::AgentService;
 pub use cluster::ClusterService;
+pub use relay::{FRAME_BYTES_MAX, RelayService};
 
 use cara_transport::{Caller, Peer, Role};
 use tonic::{Request, Status};
