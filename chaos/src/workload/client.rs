@@ -321,7 +321,8 @@ impl Client {
     /// Empties a node.
     async fn drain(&self, subject: u64) {
         let node = self.node(subject);
-        self.may_be_refused(Ask::post(format!("/api/v1/nodes/{node}/drain"), move_body()), &format!("drain {node}")).await;
+        self.may_be_refused(Ask::post(format!("/api/v1/nodes/{node}/drain"), move_body()), &format!("drain {node}"))
+            .await;
     }
 
     /// No node may be free for it, or it moves already: that is for the cluster to say.

@@ -74,10 +74,15 @@ async fn moved(api: &Api, at: u64, before: Option<MovePhase>) {
 
 async fn phase(api: &Api, at: u64, id: &MoveId, phase: MovePhase) {
     point("move.phase", || {
-        let ends = api.read_local(|state| state.get_move(id).map(|mv| (mv.source.clone(), mv.target.clone())));
-        let (source, target) = ends.unwrap_or_default();
+        let known = api.read_local(|state| {
+            let mv = state.get_move(id)?;
+            let shape = if mv.stateful { "stateful" } else { "stateless" };
+            Some((shape, mv.source.clone(), mv.target.clone()))
+        });
+        let (shape, source, target) = known.unwrap_or_default();
         let (source, target) = (api.node_name(&source), api.node_name(&target));
-        format!("move={id} phase={phase} source={source} target={target} {}", api.term_and(at))
+        let at = api.term_and(at);
+        format!("move={id} phase={phase} shape={shape} source={source} target={target} {at}")
     })
     .await;
 }

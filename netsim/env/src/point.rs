@@ -40,7 +40,7 @@
 //! - `cert.renewed` (node, term, revision): a node's next certificate is committed, and not sent
 //! - `workload.applied` (workload, term, revision): committed, and not answered
 //! - `workload.deleted`, `workload.placed`, `workload.revoked` (uid, term, revision): the same
-//! - `move.phase` (move, phase, source, target, term, revision): a move's next phase is committed, its ends don't know yet
+//! - `move.phase` (move, phase, shape, source, target, term, revision): a move's next phase is committed, its ends don't know yet
 //! - `drain.started` (drain, node, term, revision): cordon and plan are committed, nothing moves yet
 //! - `node.lost` (node, term, revision): a node is given up
 //! - `relay.joined` (move): both ends of a move have met, no byte has passed
