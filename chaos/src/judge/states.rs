@@ -54,7 +54,7 @@ impl States {
         }
         let mut broken = invariant::check(&state);
         if let Some(before) = before.filter(|before| before.revision() <= state.revision()) {
-            broken.extend(invariant::check_step(before, &state));
+            broken.extend(invariant::check_later(before, &state));
         }
         let say =
             |violation: &invariant::Violation| Finding::new(at, rules::CORE_INVARIANTS, server, violation.to_string());

@@ -108,8 +108,15 @@ pub fn check(state: &State) -> Vec<Violation> {
     found.0
 }
 
-/// Everything that does not hold between a state and a later one of the same log.
+/// Everything that does not hold between a state and the one that the next entry of the log makes of it.
 pub fn check_step(before: &State, after: &State) -> Vec<Violation> {
+    let mut found = Found(check_later(before, after));
+    moves::check_step(before, after, &mut found);
+    found.0
+}
+
+/// Everything that does not hold between a state and any later one of the same log, however many entries lie between.
+pub fn check_later(before: &State, after: &State) -> Vec<Violation> {
     let mut found = Found(Vec::new());
     let rises = before.at_ms() <= after.at_ms() && before.revision() <= after.revision();
     found.expect(rises, InvariantId::LogTimeRises, || format!("revision {}", after.revision()));
@@ -149,7 +156,7 @@ pub fn check_step(before: &State, after: &State) -> Vec<Violation> {
         let same = after.join_token(&old.id).is_none_or(|new| new.used == old.used);
         found.expect(same, InvariantId::TokenUseStands, || format!("join token {}", old.id));
     }
-    moves::check_step(before, after, &mut found);
+    moves::check_later(before, after, &mut found);
     found.0
 }
 

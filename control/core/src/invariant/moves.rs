@@ -63,15 +63,26 @@ fn check_roles(state: &State, found: &mut Found) {
     }
 }
 
-pub(super) fn check_step(before: &State, after: &State, found: &mut Found) {
+pub(super) fn check_later(before: &State, after: &State, found: &mut Found) {
     for old in before.moves() {
         let Some(new) = after.get_move(&old.id) else { continue };
-        check_move(before, after, old, new, found);
+        let at = || format!("move {}", old.id);
+        let about = |mv: &Move| (mv.workload.clone(), mv.source.clone(), mv.target.clone(), mv.target_generation);
+        let stands = about(old) == about(new) && (old.is_running() || old == new);
+        found.expect(stands, InvariantId::MoveStands, at);
+        found.expect(!old.is_committed() || new.is_committed(), InvariantId::CommitStands, at);
     }
     for old in before.drains() {
         let Some(new) = after.drain(&old.id) else { continue };
         let stands = (&old.node, &old.target) == (&new.node, &new.target) && (old.is_running() || old == new);
         found.expect(stands, InvariantId::MoveStands, || format!("drain {}", old.id));
+    }
+}
+
+pub(super) fn check_step(before: &State, after: &State, found: &mut Found) {
+    for old in before.moves().filter(|mv| mv.stateful) {
+        let Some(new) = after.get_move(&old.id) else { continue };
+        check_stateful(before, after, old, new, found);
     }
     for old in before.workloads() {
         let Some(new) = after.workload(&old.uid) else { continue };
@@ -82,15 +93,8 @@ pub(super) fn check_step(before: &State, after: &State, found: &mut Found) {
     }
 }
 
-fn check_move(before: &State, after: &State, old: &Move, new: &Move, found: &mut Found) {
+fn check_stateful(before: &State, after: &State, old: &Move, new: &Move, found: &mut Found) {
     let at = || format!("move {}", old.id);
-    let about = |mv: &Move| (mv.workload.clone(), mv.source.clone(), mv.target.clone(), mv.target_generation);
-    let stands = about(old) == about(new) && (old.is_running() || old == new);
-    found.expect(stands, InvariantId::MoveStands, at);
-    found.expect(!old.is_committed() || new.is_committed(), InvariantId::CommitStands, at);
-    if !old.stateful {
-        return;
-    }
     if old.phase != MovePhase::CopyVolumes && new.phase == MovePhase::CopyVolumes {
         let status = before.workload(&old.workload).and_then(|workload| workload.status.as_ref());
         let stopped =
