@@ -84,7 +84,7 @@ impl Api {
                 auto_target: command.target.is_none(),
                 stateful,
                 phases: phases_of(stateful).map(str::to_owned).collect(),
-                bytes: last.map(|mv| copied_bytes(mv)).filter(|_| workload.spec.has_state()),
+                bytes: last.map(copied_bytes).filter(|_| workload.spec.has_state()),
                 predicted_downtime_ms: if stateful { last.and_then(|mv| mv.downtime_ms) } else { Some(0) },
                 rejected: rejected.take(limits::REJECTIONS_KEPT).collect(),
                 warnings: warnings(state, workload),

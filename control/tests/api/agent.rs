@@ -72,7 +72,8 @@ impl Agent {
 
     /// Says goodbye: the session ends in order, and the node is offline. What is needed to come back.
     pub async fn leave(self, server: &Server) -> impl AsyncFnOnce(&Server) -> Agent {
-        let Agent { id, name, channel, .. } = self;
+        let Agent { id, name, channel, frames, .. } = self;
+        drop(frames);
         let path = format!("/api/v1/nodes/{name}");
         server.until(&path, |node| node["status"]["connection"] == "offline").await;
         async move |server: &Server| Agent::open(server, id, &name, channel).await

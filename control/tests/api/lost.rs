@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use crate::agent::{Agent, status};
 use crate::databases::database;
 use crate::harness::{Server, app};
-use crate::moves::running;
 
 #[tokio::test]
 async fn a_lost_node_s_data_is_given_up_only_when_somebody_says_so() {
@@ -14,7 +13,8 @@ async fn a_lost_node_s_data_is_given_up_only_when_somebody_says_so() {
     assert_eq!(server.post("/api/v1/databases", &database("shop")).await.status, 201);
     let told = a.told_to("run", "shop").await;
     a.says(status(&told, "Running")).await;
-    running(&server, &a, app("web")).await;
+    assert_eq!(server.post("/api/v1/apps", &app("web")).await.status, 201);
+    a.told_to("run", "web").await;
     let online = server.post("/api/v1/nodes/a/lost", &json!({ "confirm": true })).await;
     assert_eq!((online.status, online.code().as_str()), (409, "node-online"));
 

@@ -382,3 +382,22 @@ fn what_is_asked_for_is_booked_on_both_ends_and_an_exact_fit_is_taken() {
     let reasons: Vec<&str> = answer.rejections.iter().map(|rejection| rejection.reason.as_str()).collect();
     assert_eq!(reasons, ["cpu: 100m free, 200m wanted"; 2], "the move books its target");
 }
+
+#[test]
+fn a_plan_says_what_the_command_then_does_and_a_move_what_it_waits_for() {
+    let (mut world, a, b, uid) = placed(false);
+    assert_eq!(plan_move(&world.state, &start(&uid)), Ok(b.clone()));
+    let here = StartMove { target: Some(a.clone()), ..start(&uid) };
+    assert_eq!(plan_move(&world.state, &here).unwrap_err().code(), world.refused(here));
+    let drain = StartDrain { id: "d1".into(), node: a, ..Default::default() };
+    let planned = plan_drain(&world.state, &drain).unwrap();
+    assert_eq!((planned.plan.as_slice(), planned.blocked.as_slice()), ([uid.clone()].as_slice(), [].as_slice()));
+    world.ok(drain.clone());
+    assert_eq!(world.state.drain(&"d1".into()).unwrap().plan, planned.plan);
+    assert_eq!(plan_drain(&world.state, &drain).unwrap_err().code(), world.refused(drain));
+
+    let Answer::Move(_) = world.ok(StartMove { target: Some(b), ..start(&uid) }).answer else { panic!("no move") };
+    assert_eq!(waits_for(&world.state, world.mv("m1")).unwrap(), "target is getting image and network");
+    target_says(&mut world, Phase::Pending, |status| status.ready = true);
+    assert_eq!(waits_for(&world.state, world.mv("m1")), None, "it can go on");
+}

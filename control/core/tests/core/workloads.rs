@@ -167,3 +167,24 @@ fn a_long_message_is_cut_and_the_report_still_counts() {
     world.ok(open);
     assert_eq!(world.state.node(&id).unwrap().facts.os.len(), limits::TEXT_BYTES_MAX);
 }
+
+#[test]
+fn another_selector_restarts_nothing_once_all_servers_know_moves() {
+    let select = |world: &mut World, disk: &str| {
+        let mut command = world.app_command("web", "nginx");
+        command.spec.selector = labels(&[("disk", disk)]);
+        world.events(command)
+    };
+    let mut old = World::new();
+    old.node("a");
+    old.app("web", "nginx");
+    assert_eq!(select(&mut old, "ssd"), ["WorkloadUpdated", "WorkloadPlaced"], "as servers from before do it");
+    let mut world = World::moving();
+    world.node("a");
+    let generation = world.app("web", "nginx").placement.unwrap().generation;
+    assert_eq!(select(&mut world, "ssd"), ["WorkloadUpdated"]);
+    assert_eq!(world.workload("web").placement.as_ref().unwrap().generation, generation);
+    let mut both = world.app_command("web", "nginx:2");
+    both.spec.selector = labels(&[("disk", "hdd")]);
+    assert_eq!(world.events(both), ["WorkloadUpdated", "WorkloadPlaced"]);
+}

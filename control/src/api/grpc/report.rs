@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cara_core::command::ReportStatus;
-use cara_core::model::{Quarantine, QuarantinedVolume, RemovedGrant, VolumeTransfer};
+use cara_core::model::{MovePhase, Quarantine, QuarantinedVolume, RemovedGrant, VolumeTransfer};
 use cara_core::{Command, Epoch, Feature, Generation, NodeId, State, WorkloadUid};
 use cara_proto::agent::{HeldVolume, Report};
 use cara_proto::workload::TransferStatus;
@@ -79,8 +79,8 @@ fn command(state: &State, node: &NodeId, epoch: u64, given: Given, now_ms: u64) 
     let Given { report, removed } = given;
     let moves = state.supports(Feature::Moves);
     let statuses = report.statuses.into_iter().map(|mut status| {
-        let said = status.transfer.take();
-        let transfers = said.map(|said| transfers(state, node, &status.uid, &said)).unwrap_or_default();
+        let said = status.transfer.take().unwrap_or_default();
+        let transfers = transfers(state, node, &WorkloadUid::new(status.uid.as_str()), &said);
         wire::status_report(status, transfers)
     });
     ReportStatus {
@@ -95,19 +95,21 @@ fn command(state: &State, node: &NodeId, epoch: u64, given: Given, now_ms: u64) 
 
 /// What the last finished round came to, for each volume of the workload. The agent counts over all of them: the first
 /// one carries the bytes, each the digest. What was recorded of that round stays, so that bytes of a later one that runs
-/// are no news.
-fn transfers(state: &State, node: &NodeId, uid: &str, said: &TransferStatus) -> Vec<VolumeTransfer> {
-    let uid = WorkloadUid::new(uid);
-    let Some(workload) = state.workload(&uid) else { return Vec::new() };
-    let Some(mv) = state.running_move(&uid).filter(|mv| mv.target == *node && !mv.is_committed()) else {
+/// are no news; and it stays once the copying is over, when the target speaks of other things.
+fn transfers(state: &State, node: &NodeId, uid: &WorkloadUid, said: &TransferStatus) -> Vec<VolumeTransfer> {
+    let Some(workload) = state.workload(uid) else { return Vec::new() };
+    let Some(mv) = state.running_move(uid).filter(|mv| mv.target == *node && !mv.is_committed()) else {
         return Vec::new();
     };
+    let recorded = mv.target_status.as_ref().map(|status| status.transfers.as_slice()).unwrap_or_default();
+    if matches!(mv.phase, MovePhase::Place | MovePhase::Verify) {
+        return recorded.to_vec();
+    }
     if said.round == 0 || mv.id.as_str() != said.move_id {
         return Vec::new();
     }
     let target_digest = said.digest.clone();
     let source_digest = if said.r#final { target_digest.clone() } else { String::new() };
-    let recorded = mv.target_status.as_ref().map(|status| status.transfers.as_slice()).unwrap_or_default();
     let of_this_round = |known: &VolumeTransfer| {
         known.round_done == said.round && known.target_digest == target_digest && known.source_digest == source_digest
     };
