@@ -3,7 +3,7 @@
 //! Runs on every server and finds sessions only on the leader. It may wake too often and never too seldom: the session
 //! sends the whole desired set, whatever woke it.
 
-use cara_core::{Event, NodeId, State};
+use cara_core::{Event, MoveId, NodeId, State};
 
 use crate::api::SharedApi;
 
@@ -45,6 +45,7 @@ enum News {
     Nothing,
     Desired(Vec<NodeId>),
     Ended(NodeId, &'static str, &'static str),
+    MoveOver(MoveId, Vec<NodeId>),
 }
 
 fn news(state: &State, event: &Event) -> News {
@@ -63,6 +64,13 @@ fn news(state: &State, event: &Event) -> News {
             News::Ended(node.clone(), "revoked", "the node's certificate was revoked")
         }
         Event::NodeEnrolled { node, .. } => News::Ended(node.clone(), "replaced", "the node was enrolled again"),
+        Event::NodeLost { node, .. } => News::Ended(node.clone(), "lost", "the node was declared lost"),
+        Event::MoveStarted { id, .. } | Event::MoveAdvanced { id, .. } => {
+            News::Desired(state.get_move(id).map(|mv| vec![mv.source.clone(), mv.target.clone()]).unwrap_or_default())
+        }
+        Event::MoveFinished { id, source, target, .. } => {
+            News::MoveOver(id.clone(), vec![source.clone(), target.clone()])
+        }
         _ => News::Nothing,
     }
 }
@@ -72,5 +80,9 @@ fn tell(api: &SharedApi, news: News) {
         News::Nothing => {}
         News::Desired(nodes) => nodes.iter().for_each(|node| api.sessions.wake(node)),
         News::Ended(node, code, message) => api.sessions.end(&node, code, message),
+        News::MoveOver(id, ends) => {
+            api.transfers.forget(&id);
+            ends.iter().for_each(|node| api.sessions.wake(node));
+        }
     }
 }

@@ -64,6 +64,7 @@ pub async fn run(api: SharedApi, leading: watch::Sender<u64>) {
             if !cara_env::planted("deposed-leader-keeps-sessions") {
                 api.sessions.end_all("not_leader", "this server leads no more", leader.as_deref());
             }
+            api.transfers.forget_all();
         }
     };
     tokio::select! {

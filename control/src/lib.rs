@@ -12,11 +12,13 @@ pub mod setup;
 
 mod api;
 mod dispatch;
+mod engines;
 mod leader;
 mod machine;
 mod membership;
 mod metrics;
 mod sessions;
+mod transfers;
 mod wire;
 
 pub use config::Config;

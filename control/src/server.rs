@@ -35,6 +35,7 @@ use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::pki::Ca;
 use crate::sessions::Sessions;
+use crate::transfers::Transfers;
 use crate::{dispatch, leader};
 
 /// One attempt of raft to reach a peer.
@@ -126,6 +127,7 @@ pub async fn run(
     let api = Arc::new(Api {
         forwarder: Forwarder::new(&env, &tls),
         sessions: Sessions::default(),
+        transfers: Transfers::default(),
         metrics: Metrics::new(),
         identity,
         raft,

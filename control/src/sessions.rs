@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::body::Bytes;
 use cara_core::reconcile::Heartbeat;
-use cara_core::{Epoch, NodeId};
-use cara_proto::agent::{Goodbye, LogsRequest};
+use cara_core::{Epoch, NodeId, limits};
+use cara_proto::agent::{Goodbye, HeldVolume, LogsRequest};
 use tokio::sync::{Notify, mpsc};
 
 /// Chunks of a log that wait for a slow reader; 32 KiB each.
@@ -32,6 +32,20 @@ struct Session {
     epoch: u64,
     orders: mpsc::Sender<Order>,
     desired: Arc<Notify>,
+    volume_address: String,
+    held: Vec<HeldVolume>,
+}
+
+/// What a session brings along.
+pub struct Opened {
+    /// Rises with each session of the node.
+    pub epoch: u64,
+    /// Where its task hears orders.
+    pub orders: mpsc::Sender<Order>,
+    /// Notified when the desired set may have changed.
+    pub desired: Arc<Notify>,
+    /// `host:port` at which the agent answers other agents for its volumes; empty = it can't.
+    pub volume_address: String,
 }
 
 /// A chunk of a log, or why it ended early.
@@ -55,7 +69,8 @@ impl Sessions {
     }
 
     /// Enters a session that the log has opened. An older one of the node is told to end.
-    pub fn open(&self, node: &NodeId, epoch: u64, orders: mpsc::Sender<Order>, desired: Arc<Notify>, now_ms: u64) {
+    pub fn open(&self, node: &NodeId, opened: Opened, now_ms: u64) {
+        let Opened { epoch, orders, desired, volume_address } = opened;
         let mut inner = self.inner();
         let old = inner.sessions.get(node).cloned();
         match old {
@@ -66,7 +81,8 @@ impl Sessions {
         if !cara_env::planted("open-is-no-sign-of-life") {
             inner.heard.insert(node.clone(), Heartbeat { epoch: Epoch(epoch), at_ms: now_ms });
         }
-        inner.sessions.insert(node.clone(), Session { epoch, orders, desired });
+        let session = Session { epoch, orders, desired, volume_address, held: Vec::new() };
+        inner.sessions.insert(node.clone(), session);
     }
 
     /// Removes the session if it is still the one with this epoch.
@@ -126,6 +142,24 @@ impl Sessions {
         *inner = Inner::default();
     }
 
+    /// Where a node's agent answers for its volumes; empty when it has no session here, or can't.
+    pub fn volume_address(&self, node: &NodeId) -> String {
+        self.inner().sessions.get(node).map(|session| session.volume_address.clone()).unwrap_or_default()
+    }
+
+    /// What the agent says about the volumes that it keeps in quarantine.
+    pub fn hold(&self, node: &NodeId, epoch: u64, mut held: Vec<HeldVolume>) {
+        held.truncate(limits::QUARANTINE_MAX);
+        if let Some(session) = self.inner().sessions.get_mut(node).filter(|session| session.epoch == epoch) {
+            session.held = held;
+        }
+    }
+
+    /// The last of these words; empty until the agent has reported to this server.
+    pub fn held(&self, node: &NodeId) -> Vec<HeldVolume> {
+        self.inner().sessions.get(node).map(|session| session.held.clone()).unwrap_or_default()
+    }
+
     /// How many are open.
     pub fn count(&self) -> usize {
         self.inner().sessions.len()
@@ -167,7 +201,9 @@ mod tests {
 
     fn session(sessions: &Sessions, node: &NodeId, epoch: u64) -> mpsc::Receiver<Order> {
         let (sender, receiver) = mpsc::channel(4);
-        sessions.open(node, epoch, sender, Arc::default(), 0);
+        let opened =
+            Opened { epoch, orders: sender, desired: Arc::default(), volume_address: format!("10.0.0.{epoch}:7444") };
+        sessions.open(node, opened, 0);
         receiver
     }
 
@@ -179,6 +215,7 @@ mod tests {
         assert!(matches!(old.try_recv(), Ok(Order::End(goodbye)) if goodbye.code == "replaced"));
         sessions.close(&node, 1);
         assert_eq!(sessions.count(), 1);
+        assert_eq!(sessions.volume_address(&node), "10.0.0.2:7444");
         assert!(new.try_recv().is_err());
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cara_core::command::InitCluster;
 use cara_core::model::{Ability, ApiToken, Certificate, Server};
-use cara_core::{Command, Entry, ServerId, TokenId, codec};
+use cara_core::{Command, Entry, FEATURE_LEVEL, ServerId, TokenId, codec};
 use cara_env::Env;
 use cara_proto::cluster::{JoinRequest, JoinResponse, cluster_client::ClusterClient};
 use cara_transport::{JoinToken, Role, TlsError};
@@ -14,8 +14,6 @@ use cara_transport::{JoinToken, Role, TlsError};
 use crate::identity::{IdentityError, ServerIdentity, to_hex};
 use crate::pki::{self, Ca, PkiError, SEALING_KEY_LEN};
 
-/// The level of commands that this version writes.
-pub const FEATURE_LEVEL: u32 = 1;
 /// One attempt at one server.
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// Rounds over all servers of the token; a cluster that is electing a leader answers within two.

@@ -40,6 +40,7 @@ pub use entry::{Applied, Context, Entry};
 pub use event::{Event, ObjectKind, ObjectRef, Verb};
 pub use feature::Feature;
 pub use id::{DrainId, Epoch, Generation, MoveId, NodeId, Revision, ServerId, TokenId, WorkloadUid};
+pub use moves::waits_for;
 pub use rejected::{Problem, RejectKind, Rejected};
 pub use reply::{Answer, Reply};
 pub use schedule::{NoNode, Purpose, Unfit, choose, unfit};

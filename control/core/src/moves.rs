@@ -49,6 +49,14 @@ pub(crate) fn judge(state: &State, mv: &Move) -> Verdict {
     }
 }
 
+/// What a running move waits for, for people; none when it is over or can go on at once.
+pub fn waits_for(state: &State, mv: &Move) -> Option<String> {
+    match judge(state, mv) {
+        Verdict::Wait(reason) | Verdict::Fail(reason) if mv.is_running() => Some(reason),
+        Verdict::Ready(..) | Verdict::Wait(_) | Verdict::Fail(_) => None,
+    }
+}
+
 /// The apps that use this database, by uid.
 pub(crate) fn dependants<'a>(state: &'a State, database: &'a Workload) -> impl Iterator<Item = &'a Workload> {
     let uses = |workload: &&Workload| workload.spec.dependencies.contains(&database.name);

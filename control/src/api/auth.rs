@@ -11,11 +11,16 @@ use crate::error::ApiError;
 pub fn required(method: &Method, path: &str) -> Option<Ability> {
     let rest = path.strip_prefix("/api/v1").unwrap_or(path).trim_start_matches('/');
     let first = rest.split('/').next().unwrap_or_default();
+    let third = rest.split('/').nth(2);
     match (method, first) {
         (&Method::GET, "livez" | "readyz" | "healthz") => None,
         // Tokens are secrets' shadows: only those who may make them see them.
         (_, "tokens") => Some(Ability::Root),
         (_, "nodes" | "servers") if rest.contains("/join-tokens") => Some(Ability::Root),
+        // Passwords.
+        (_, "databases") if third == Some("connection") => Some(Ability::Root),
+        // Gives data up.
+        (_, "nodes") if third == Some("lost") => Some(Ability::Root),
         (&Method::GET, _) => Some(Ability::Read),
         (&Method::DELETE, "nodes" | "servers") => Some(Ability::Root),
         (&Method::POST | &Method::PUT | &Method::DELETE | &Method::PATCH, _) => Some(Ability::Write),
@@ -62,6 +67,11 @@ mod tests {
         assert_eq!(needs(Method::GET, "/api/v1/nodes/join-tokens"), Some(Ability::Root));
         assert_eq!(needs(Method::POST, "/api/v1/servers/join-tokens"), Some(Ability::Root));
         assert_eq!(needs(Method::DELETE, "/api/v1/nodes/n1"), Some(Ability::Root));
+        assert_eq!(needs(Method::POST, "/api/v1/apps/web/move"), Some(Ability::Write));
+        assert_eq!(needs(Method::POST, "/api/v1/nodes/n1/drain"), Some(Ability::Write));
+        assert_eq!(needs(Method::POST, "/api/v1/nodes/n1/lost"), Some(Ability::Root));
+        assert_eq!(needs(Method::GET, "/api/v1/databases/shop/connection"), Some(Ability::Root));
+        assert_eq!(needs(Method::GET, "/api/v1/databases/connection"), Some(Ability::Read), "one of that name");
         assert_eq!(needs(Method::TRACE, "/api/v1/nodes"), Some(Ability::Root));
     }
 }

@@ -6,16 +6,23 @@
 //! Any server has an `Api`; only the leader's accepts proposals and linearizable reads. A follower's REST layer hands
 //! the request to the leader as it came, credential included (`forward`), so authorisation is decided in one place.
 
+mod app_moves;
 pub mod auth;
+mod drains;
+mod find;
 pub mod forward;
 pub mod grpc;
+mod lifecycle;
+mod lost;
+mod moves;
+mod placement;
 mod points;
 pub mod rest;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use cara_core::{Command, Entry, Reply, State, codec};
+use cara_core::{Command, Entry, Event, Reply, State, codec};
 use cara_env::Env;
 use raft_store::RaftStore;
 use tokio::sync::watch;
@@ -26,6 +33,7 @@ use crate::identity::ServerIdentity;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::sessions::Sessions;
+use crate::transfers::Transfers;
 
 /// Everything that a request may need. One per server, shared.
 pub struct Api {
@@ -39,6 +47,8 @@ pub struct Api {
     pub raft: RaftStore<Machine>,
     /// Agent sessions; filled on the leader only.
     pub sessions: Sessions,
+    /// How far the moves' copying is; filled on the leader only.
+    pub transfers: Transfers,
     /// The term in which this server has proven its leadership and applied all before it; 0 = it leads nothing.
     pub leading: watch::Receiver<u64>,
     /// Revision of the last event, for watchers.
@@ -100,6 +110,14 @@ impl Api {
     /// Looks at this server's state as it is, which on a follower may be behind.
     pub fn read_local<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         self.raft.with_state(|machine| look(machine.state()))
+    }
+
+    /// What happened in one entry; empty once that is too long ago.
+    pub fn events_of(&self, revision: u64) -> Vec<Event> {
+        self.raft.with_state(|machine| {
+            let events = machine.events_after(revision.saturating_sub(1), 1).unwrap_or_default();
+            events.iter().filter(|logged| logged.revision == revision).map(|logged| logged.event.clone()).collect()
+        })
     }
 
     /// Is this request the retry of one that was carried out? Then what it names may be gone, by its own doing.

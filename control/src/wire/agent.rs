@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use cara_core::model::{
-    ContainerState, ContainerStatus, Facts, Phase, ServiceSpec, StatusReport, VolumeKind, WorkloadStatus,
+    ContainerState, ContainerStatus, Facts, HealthCheck, Phase, ServiceSpec, StatusReport, VolumeKind, VolumeTransfer,
+    WorkloadStatus,
 };
-use cara_core::{Assignment, Generation, WorkloadUid};
+use cara_core::{Assignment, Generation, State, Transfer, WorkloadUid};
 use cara_proto::{node as wire_node, workload as wire};
 
 use super::quantity;
+use crate::engines;
 
 /// What the agent says of its machine. Quantities that can't be read are left out: unknown is better than wrong.
 pub fn facts(given: &wire_node::Facts) -> Facts {
@@ -26,9 +28,10 @@ pub fn facts(given: &wire_node::Facts) -> Facts {
     }
 }
 
-/// What a node shall run.
-pub fn assignment(from: &Assignment) -> wire::Assignment {
+/// What a node shall run, with the addresses of the databases that it uses.
+pub fn assignment(state: &State, from: &Assignment) -> wire::Assignment {
     let spec = &from.spec;
+    let variables = engines::variables(state, spec);
     wire::Assignment {
         uid: from.uid.to_string(),
         name: from.name.clone(),
@@ -36,7 +39,7 @@ pub fn assignment(from: &Assignment) -> wire::Assignment {
         generation: from.generation.0,
         spec_revision: from.generation.0, // A new spec is granted anew, so the generation tells both.
         spec: Some(wire::Spec {
-            services: spec.services.iter().map(service).collect(),
+            services: spec.services.iter().map(|from| service(from, &variables)).collect(),
             volumes: spec
                 .volumes
                 .iter()
@@ -44,16 +47,49 @@ pub fn assignment(from: &Assignment) -> wire::Assignment {
                 .collect(),
         }),
         remove: from.remove,
+        mode: from.mode.as_str().to_owned(),
+        data_generation: from.data_generation.0,
+        transfer: from.transfer.as_ref().map(transfer),
     }
 }
 
-fn service(from: &ServiceSpec) -> wire::Service {
+/// Where the source answers, and whether the relay helps, is not in the log: the session fills it in.
+fn transfer(from: &Transfer) -> wire::Transfer {
+    wire::Transfer {
+        move_id: from.move_id.to_string(),
+        source_node: from.source_node.to_string(),
+        source_address: String::new(),
+        target_node: from.target_node.to_string(),
+        from_data_generation: from.from_data_generation.0,
+        to_data_generation: from.to_data_generation.0,
+        round: from.round,
+        r#final: from.is_final,
+        relay: false,
+    }
+}
+
+fn health_check(from: &HealthCheck) -> wire::HealthCheck {
+    wire::HealthCheck {
+        probe: from.probe.as_str().to_owned(),
+        path: from.path.clone(),
+        port: from.port,
+        command: from.command.clone(),
+        interval_ms: u64::from(from.interval_ms),
+        timeout_ms: u64::from(from.timeout_ms),
+        failures_max: from.failures_max,
+        start_period_ms: u64::from(from.start_period_ms),
+    }
+}
+
+fn service(from: &ServiceSpec, variables: &BTreeMap<String, String>) -> wire::Service {
+    // What the user has written goes before what follows from it.
+    let env: BTreeMap<_, _> = variables.iter().chain(&from.env).collect();
     wire::Service {
         name: from.name.clone(),
         image: from.image.clone(),
         command: from.command.clone(),
         args: from.args.clone(),
-        env: from.env.iter().map(|(name, value)| wire::EnvVar { name: name.clone(), value: value.clone() }).collect(),
+        env: env.into_iter().map(|(name, value)| wire::EnvVar { name: name.clone(), value: value.clone() }).collect(),
         mounts: from
             .volume_mounts
             .iter()
@@ -69,11 +105,13 @@ fn service(from: &ServiceSpec) -> wire::Service {
                 bind_address: p.bind_address.clone(),
             })
             .collect(),
+        health_check: from.health_check.as_ref().map(health_check),
     }
 }
 
-/// What the agent says of one workload. A word that this version doesn't know counts as the most careful one.
-pub fn status_report(from: wire::Status) -> StatusReport {
+/// What the agent says of one workload. A word that this version doesn't know counts as the most careful one. How far a
+/// transfer is, is given apart: of it, only what a finished round came to enters the log.
+pub fn status_report(from: wire::Status, transfers: Vec<VolumeTransfer>) -> StatusReport {
     StatusReport {
         uid: WorkloadUid::new(from.uid),
         status: WorkloadStatus {
@@ -83,6 +121,8 @@ pub fn status_report(from: wire::Status) -> StatusReport {
             message: from.message,
             containers: from.containers.into_iter().map(container).collect(),
             changed_at_ms: 0,
+            ready: from.ready,
+            transfers,
         },
     }
 }

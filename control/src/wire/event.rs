@@ -22,6 +22,8 @@ pub fn watch_event(state: &State, logged: &Logged) -> WatchEvent {
             (ObjectKind::JoinToken, None) => "JoinToken",
             (ObjectKind::ApiToken, None) => "ApiToken",
             (ObjectKind::Workload, None) => "Workload",
+            (ObjectKind::Move, None) => "Move",
+            (ObjectKind::Drain, None) => "Drain",
         }
         .into(),
         name: object.name,
@@ -57,6 +59,11 @@ fn message(state: &State, event: &Event) -> String {
         Event::WorkloadStatusChanged { uid, .. } => {
             state.workload(uid).map(|workload| workload.phase().to_owned()).unwrap_or_default()
         }
+        Event::MoveStarted { id, .. } | Event::MoveUpdated { id, .. } => id.to_string(),
+        Event::MoveAdvanced { id, phase, .. } => format!("{id} is at {phase}"),
+        Event::MoveFinished { id, status, .. } => format!("{id} is over: {status}"),
+        Event::DrainStarted { id, .. } | Event::DrainAdvanced { id, .. } => id.to_string(),
+        Event::DrainFinished { id, status, .. } => format!("{id} is over: {status}"),
         _ => String::new(),
     }
 }

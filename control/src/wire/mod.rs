@@ -1,14 +1,22 @@
 //! The only border with the wire: JSON and gRPC shapes on one side, the domain's types on the other.
 
 mod agent;
+mod drains;
+mod duration;
 mod event;
+mod moves;
 mod node;
 mod quantity;
+mod service;
 mod time;
 mod workload;
+mod workload_view;
 
 pub use agent::{assignment, facts, status_report};
+pub use drains::{drain_plan, drain_view};
 pub use event::watch_event;
+pub use moves::{app_move_view, kind_of_word, kind_word, move_view, node_name, phases_of};
 pub use node::{node_manifest, node_view};
 pub use time::{parse_time, rfc3339};
-pub use workload::{apply_workload, kind_of, kind_path, workload_view};
+pub use workload::{apply_workload, kind_of, kind_path};
+pub use workload_view::workload_view;

@@ -61,6 +61,7 @@ pub fn node_view(state: &State, node: &Node, last_heard_ms: Option<u64>, now_ms:
             state: node.view().as_str().into(),
             connection: node.connection.as_str().into(),
             schedulable: node.schedulable,
+            lost: node.lost,
             address: node.address.clone(),
             accepts: Accepts { app: node.accepts_app, database: node.accepts_database, build: node.accepts_build },
             workloads: state.placed_count(&node.id) as u64,

@@ -317,3 +317,11 @@ pub struct ContainerView {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub started_at: String,
 }
+
+/// `GET /api/v1/databases/{name}/connection`, for root tokens only.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DatabaseConnection {
+    /// With the password.
+    pub url: String,
+}

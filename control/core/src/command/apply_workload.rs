@@ -96,6 +96,7 @@ fn update(state: &mut State, cx: &Context, uid: WorkloadUid, cmd: ApplyWorkload)
     }
     let new_spec = known.spec != cmd.spec;
     let new_node = cmd.node.is_some() && cmd.node != known.explicit_node;
+    let only_selector = WorkloadSpec { selector: cmd.spec.selector.clone(), ..known.spec.clone() } == cmd.spec;
     let (kind, placed) = (known.kind, known.placement.clone());
     if !new_spec && !new_node && known.labels == cmd.labels && known.annotations == cmd.annotations {
         return Ok(Vec::new());
@@ -131,6 +132,8 @@ fn update(state: &mut State, cx: &Context, uid: WorkloadUid, cmd: ApplyWorkload)
     let mut events = vec![Event::WorkloadUpdated { uid: uid.clone(), kind, name: next.name.clone() }];
     state.edit_workload(cx, &uid, |workload| *workload = next);
     match placed {
+        // A selector is asked when something is placed: what runs doesn't change with it.
+        Some(_) if new_spec && only_selector && state.supports(Feature::Moves) => {}
         Some(placed) if new_spec => events.extend(state.grant(cx, &uid, placed.node, placed.auto_placed)),
         Some(_) => {}
         None => events.extend(state.place(cx, &uid)),

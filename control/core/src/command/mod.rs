@@ -71,8 +71,8 @@ pub use revoke_placement::RevokePlacement;
 pub use set_accepts::SetAccepts;
 pub use set_feature_level::SetFeatureLevel;
 pub use set_labels::SetLabels;
-pub use start_drain::StartDrain;
-pub use start_move::StartMove;
+pub use start_drain::{StartDrain, plan_drain};
+pub use start_move::{StartMove, plan_move};
 pub use suspend_workload::{ResumeWorkload, SuspendWorkload};
 pub use transition_node::TransitionNode;
 

@@ -31,6 +31,24 @@ pub struct StartDrain {
 }
 
 pub(crate) fn apply(state: &mut State, cx: &Context, cmd: StartDrain) -> Result<Vec<Event>, Rejected> {
+    let drain = Drain { started_at_ms: cx.at_ms, ..plan_drain(state, &cmd)? };
+    let schedulable = state.node(&cmd.node).is_some_and(|node| node.schedulable);
+    let name = drain.node_name.clone();
+    let mut events = vec![Event::DrainStarted { id: cmd.id, node: cmd.node.clone(), name }];
+    state.put_drain(cx, drain);
+    state.forget_old_drains();
+    if schedulable {
+        let reason = if cmd.reason.is_empty() { "drained".to_owned() } else { cmd.reason };
+        events.extend(super::cordon::set(state, cx, &cmd.node, reason, false));
+    }
+    Ok(events)
+}
+
+/// The drain as it would begin now, with what would go and what can't.
+///
+/// # Errors
+/// What the command would be refused with.
+pub fn plan_drain(state: &State, cmd: &StartDrain) -> Result<Drain, Rejected> {
     state.check_supports(Feature::Moves)?;
     super::check_id("id", cmd.id.as_str())?;
     super::check_message("reason", &cmd.reason)?;
@@ -42,7 +60,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: StartDrain) -> Result<
         return Err(Rejected::DrainExists { id: cmd.id.to_string() });
     }
     let node = state.node(&cmd.node).ok_or_else(|| Rejected::UnknownNode { node: cmd.node.to_string() })?;
-    let (name, schedulable) = (node.name.clone(), node.schedulable);
+    let name = node.name.clone();
     if let Some(running) = state.running_drain(&cmd.node) {
         return Err(Rejected::DrainRunning { node: name, id: running.id.to_string() });
     }
@@ -57,19 +75,11 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: StartDrain) -> Result<
     let mut drain = Drain {
         id: cmd.id.clone(),
         node: cmd.node.clone(),
-        node_name: name.clone(),
-        target: cmd.target,
+        node_name: name,
+        target: cmd.target.clone(),
         settings,
-        started_at_ms: cx.at_ms,
         ..Drain::default()
     };
     (drain.plan, drain.blocked) = drains::plan(state, &drain);
-    let mut events = vec![Event::DrainStarted { id: cmd.id, node: cmd.node.clone(), name }];
-    state.put_drain(cx, drain);
-    state.forget_old_drains();
-    if schedulable {
-        let reason = if cmd.reason.is_empty() { "drained".to_owned() } else { cmd.reason };
-        events.extend(super::cordon::set(state, cx, &cmd.node, reason, false));
-    }
-    Ok(events)
+    Ok(drain)
 }

@@ -28,6 +28,21 @@ pub struct StartMove {
 }
 
 pub(crate) fn apply(state: &mut State, cx: &Context, cmd: StartMove) -> Result<Vec<Event>, Rejected> {
+    let (target, settings) = check(state, &cmd)?;
+    let auto_target = cmd.target.is_none();
+    let start = MoveStart { id: cmd.id, uid: cmd.uid, target, auto_target, drain: None, settings };
+    Ok(state.begin_move(cx, start))
+}
+
+/// Where the move would go, if it began now.
+///
+/// # Errors
+/// What the command would be refused with.
+pub fn plan_move(state: &State, cmd: &StartMove) -> Result<NodeId, Rejected> {
+    check(state, cmd).map(|(target, _)| target)
+}
+
+fn check(state: &State, cmd: &StartMove) -> Result<(NodeId, MoveSettings), Rejected> {
     state.check_supports(Feature::Moves)?;
     super::check_id("id", cmd.id.as_str())?;
     let settings = super::move_settings(&cmd.settings)?;
@@ -52,9 +67,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: StartMove) -> Result<V
         return Err(Rejected::SourceOffline { workload: workload.name.clone(), node });
     }
     let target = target(state, workload, &placement.node, cmd.target.as_ref())?;
-    let auto_target = cmd.target.is_none();
-    let start = MoveStart { id: cmd.id, uid: cmd.uid, target, auto_target, drain: None, settings };
-    Ok(state.begin_move(cx, start))
+    Ok((target, settings))
 }
 
 fn target(state: &State, workload: &Workload, source: &NodeId, wanted: Option<&NodeId>) -> Result<NodeId, Rejected> {

@@ -2,6 +2,7 @@
 
 mod agent;
 mod cluster;
+mod report;
 mod session;
 
 pub use agent::AgentService;

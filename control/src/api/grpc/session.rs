@@ -4,7 +4,8 @@
 //! hello -> OpenSession in the log (epoch) -> welcome -> loop { heartbeat -> ack | report -> log | desired -> agent }
 //!       -> CloseSession in the log, if the agent said goodbye
 //! ```
-//! Heartbeats never wait for the log: reports are proposed by a task of their own, which holds only the newest one.
+//! Heartbeats never wait for the log: reports are proposed by a task of their own (`report`), which holds only the newest
+//! one.
 //!
 //! Invariant: a desired set is sent only while this server leads; its fence carries the term, so an agent that has
 //! heard a newer leader refuses it.
@@ -12,19 +13,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cara_core::command::{CloseSession, OpenSession, ReportStatus};
-use cara_core::{Answer, Command, Epoch, NodeId, ServerId, WorkloadUid, desired_set};
+use cara_core::command::{CloseSession, OpenSession};
+use cara_core::{Answer, Command, Epoch, Generation, MoveId, NodeId, ServerId, WorkloadUid, desired_set};
 use cara_proto::agent::agent_frame::Frame as From;
 use cara_proto::agent::server_frame::Frame as To;
 use cara_proto::agent::{AgentFrame, Desired, Fence, Goodbye, Heartbeat, HeartbeatAck, Report, ServerFrame, Welcome};
+use cara_proto::workload::Assignment;
 use futures_util::stream::BoxStream;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
+use super::report::{self, Given, Grants};
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
-use crate::sessions::Order;
+use crate::sessions::{Opened, Order};
 use crate::wire;
 
 /// Frames that wait for a slow agent; desired sets are whole, so the newest would do.
@@ -33,8 +36,6 @@ const FRAMES: usize = 16;
 const ORDERS: usize = 16;
 /// A peer that has opened a stream says hello at once.
 const HELLO: Duration = Duration::from_secs(10);
-/// Pause before a report that could not be recorded is proposed again.
-const REPORT_RETRY: Duration = Duration::from_millis(500);
 
 /// Opens the session; the returned stream is what the agent hears.
 pub async fn open(
@@ -65,8 +66,8 @@ pub async fn open(
     let (to_agent, answer) = mpsc::channel(FRAMES);
     let (orders_in, orders) = mpsc::channel(ORDERS);
     let desired = Arc::new(Notify::new());
-    desired.notify_one(); // The first desired set goes out at once.
-    api.sessions.open(&node, epoch, orders_in, desired.clone(), api.mono_ms());
+    let opened = Opened { epoch, orders: orders_in, desired: desired.clone(), volume_address: hello.volume_address };
+    api.sessions.open(&node, opened, api.mono_ms());
     if !api.leads() {
         // Leadership went between the entry and here, and `end_all` may have missed us.
         api.sessions.close(&node, epoch);
@@ -74,7 +75,11 @@ pub async fn open(
     }
     let (reports_in, reports) = watch::channel(None);
     let session = Session { api: api.clone(), node, epoch, to_agent, reports: reports_in };
-    drop(cara_env::spawn(report(api.clone(), session.node.clone(), epoch, reports)));
+    // Whoever copies from this node learns here where it answers.
+    api.read_local(|state| state.moves_on(&session.node).map(|mv| mv.target.clone()).collect::<Vec<_>>())
+        .iter()
+        .for_each(|target| api.sessions.wake(target));
+    drop(cara_env::spawn(report::record(api.clone(), session.node.clone(), epoch, reports)));
     drop(cara_env::spawn(session.run(frames, orders, desired)));
     Ok(Box::pin(ReceiverStream::new(answer)))
 }
@@ -87,7 +92,13 @@ struct Session {
     node: NodeId,
     epoch: u64,
     to_agent: mpsc::Sender<Result<ServerFrame, Status>>,
-    reports: watch::Sender<Option<Report>>,
+    reports: watch::Sender<Option<Given>>,
+}
+
+/// What the agent knows from this session.
+struct Told {
+    servers: Vec<String>,
+    grants: Grants,
 }
 
 impl Session {
@@ -117,13 +128,14 @@ impl Session {
         desired: Arc<Notify>,
     ) -> &'static str {
         tracing::info!(node = %self.node, epoch = self.epoch, "agent session opened");
-        let mut told = self.api.server_addresses();
+        let mut told = Told { servers: self.api.server_addresses(), grants: Grants::new() };
         let welcome = Welcome {
             epoch: self.epoch,
             heartbeat_interval_ms: millis(self.api.config.agent_heartbeat),
-            servers: told.clone(),
+            servers: told.servers.clone(),
         };
-        if !self.send(To::Welcome(welcome)).await {
+        // The desired set comes before the first report is read: what that says is gone is gone under what was told.
+        if !self.send(To::Welcome(welcome)).await || !self.send_desired(&mut told.grants).await {
             return "the agent went away";
         }
         let mut shutdown = self.api.shutdown.clone();
@@ -145,13 +157,12 @@ impl Session {
                     self.end(Goodbye { code, message: "the server is stopping".into(), leader: String::new() }).await;
                     return "the server is stopping";
                 }
-                () = desired.notified() => if !self.send_desired().await { return "the agent went away" },
+                () = desired.notified() => if !self.send_desired(&mut told.grants).await { return "the agent went away" },
             }
         }
     }
 
-    /// `told` is the list of servers that the agent knows.
-    async fn take(&self, frame: Option<From>, told: &mut Vec<String>) -> bool {
+    async fn take(&self, frame: Option<From>, told: &mut Told) -> bool {
         match frame {
             Some(From::Heartbeat(Heartbeat { sequence })) => {
                 self.api.sessions.heard(&self.node, self.epoch, self.api.mono_ms());
@@ -160,16 +171,32 @@ impl Session {
                 });
                 self.api.metrics.heard();
                 let now = self.api.server_addresses();
-                let servers = if now == *told { Vec::new() } else { now.clone() };
-                *told = now;
+                let servers = if now == told.servers { Vec::new() } else { now.clone() };
+                told.servers = now;
                 let interval_ms = millis(self.api.config.agent_heartbeat);
                 self.send(To::Ack(HeartbeatAck { sequence, interval_ms, servers })).await
             }
             Some(From::Report(report)) => {
-                self.reports.send_replace(Some(report));
+                self.note(&report);
+                self.reports.send_replace(Some(Given::new(report, &told.grants)));
                 true
             }
             Some(From::Hello(_)) | None => true, // Of a newer version; what we don't know we pass over.
+        }
+    }
+
+    /// Keeps what is not for the log.
+    fn note(&self, report: &Report) {
+        self.api.sessions.hold(&self.node, self.epoch, report.held.clone());
+        for said in report.statuses.iter().filter_map(|status| status.transfer.clone()) {
+            let id = MoveId::new(said.move_id.as_str());
+            let of_here = |mv: &&cara_core::model::Move| mv.is_running() && mv.target == self.node;
+            let source = self.api.read_local(|state| state.get_move(&id).filter(of_here).map(|mv| mv.source.clone()));
+            let Some(source) = source else { continue };
+            if self.api.transfers.note(&id, said) {
+                tracing::info!(%id, "the target can't dial the source: the bytes go through this server");
+                [&source, &self.node].into_iter().for_each(|end| self.api.sessions.wake(end));
+            }
         }
     }
 
@@ -180,15 +207,24 @@ impl Session {
         matches!(cara_env::timeout(&*self.api.env.clock, limit, sending).await, Ok(Ok(())))
     }
 
-    async fn send_desired(&self) -> bool {
+    async fn send_desired(&self, grants: &mut Grants) -> bool {
         let term = *self.api.leading.borrow();
         if term == 0 {
             return true; // `end_all` is on its way.
         }
-        let desired = self.api.raft.with_state(|machine| Desired {
+        let mut desired = self.api.raft.with_state(|machine| Desired {
             fence: Some(Fence { incarnation: machine.state().incarnation(), term, revision: machine.applied() }),
-            assignments: desired_set(machine.state(), &self.node).iter().map(wire::assignment).collect(),
+            assignments: desired_set(machine.state(), &self.node)
+                .iter()
+                .map(|assignment| wire::assignment(machine.state(), assignment))
+                .collect(),
         });
+        for transfer in desired.assignments.iter_mut().filter_map(|assignment| assignment.transfer.as_mut()) {
+            transfer.source_address = self.api.sessions.volume_address(&NodeId::new(transfer.source_node.as_str()));
+            transfer.relay = self.api.transfers.needs_relay(&MoveId::new(transfer.move_id.as_str()));
+        }
+        let grant = |a: &Assignment| (WorkloadUid::new(a.uid.as_str()), Generation(a.generation));
+        *grants = desired.assignments.iter().map(grant).collect();
         if cara_env::planted("fence-not-checked-on-agent") {
             return self.send_later(desired);
         }
@@ -216,34 +252,6 @@ impl Session {
         };
         self.send(To::Goodbye(goodbye)).await;
         reason
-    }
-}
-
-/// Records reports, the newest only, until the session ends.
-async fn report(api: SharedApi, node: NodeId, epoch: u64, mut reports: watch::Receiver<Option<Report>>) {
-    while reports.changed().await.is_ok() {
-        loop {
-            let Some(report) = reports.borrow_and_update().clone() else { break };
-            let command = Command::ReportStatus(ReportStatus {
-                node: node.clone(),
-                epoch: Epoch(epoch),
-                statuses: report.statuses.into_iter().map(wire::status_report).collect(),
-                removed: report.removed.into_iter().map(WorkloadUid::new).collect(),
-            });
-            match api.propose(&format!("node:{node}"), "", command).await {
-                Ok(_) => break,
-                Err(ApiError::Rejected(rejected)) => {
-                    tracing::warn!(%node, epoch, %rejected, "a report was refused");
-                    break;
-                }
-                // Also "not the leader": after a pause this server may say so once and go on leading, and then the session
-                // lives on. If it was replaced, the session ends.
-                Err(_) => api.env.clock.sleep(REPORT_RETRY).await,
-            }
-            if reports.has_changed().is_err() {
-                return;
-            }
-        }
     }
 }
 

@@ -9,8 +9,9 @@ use serde::Deserialize;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::workloads::{find, kind};
+use super::workloads::kind;
 use crate::api::SharedApi;
+use crate::api::find::workload as find;
 use crate::error::ApiError;
 
 /// Which part of the log.

@@ -8,10 +8,16 @@
 //! ```
 //! One file per noun; each handler is thin: parse, call, show.
 
+mod app_moves;
 mod body;
+mod drains;
 mod health;
+mod lifecycle;
 mod logs;
+mod lost;
+mod moves;
 mod nodes;
+mod placement;
 mod servers;
 mod tokens;
 mod watch;
@@ -70,6 +76,10 @@ pub fn router(api: SharedApi) -> Router {
         .route("/{node}/labels", get(nodes::labels).put(nodes::set_labels))
         .route("/{node}/workloads", put(nodes::set_accepts))
         .route("/{node}/events", get(nodes::events))
+        .route("/{node}/drain", post(drains::start))
+        .route("/{node}/drains", get(drains::list))
+        .route("/{node}/lost", post(lost::declare))
+        .route("/{node}/volumes", get(lost::volumes))
         .route("/{node}/health", get(nodes::health));
     let servers = Router::new()
         .route("/", get(servers::show))
@@ -83,6 +93,21 @@ pub fn router(api: SharedApi) -> Router {
         .route("/workloads", get(workloads::list_all))
         .route("/{kind}", get(workloads::list).post(workloads::create))
         .route("/{kind}/{name}", get(workloads::show).put(workloads::replace).delete(workloads::delete))
+        .route("/node-moves", get(moves::list))
+        .route("/node-moves/{id}", get(moves::show))
+        .route("/node-moves/{id}/cancel", post(moves::cancel))
+        .route("/node-drains/{id}", get(drains::show))
+        .route("/node-drains/{id}/cancel", post(drains::cancel))
+        .route("/{kind}/{name}/move", post(moves::start))
+        .route("/{kind}/{name}/placement", get(placement::show).put(placement::set))
+        .route("/{kind}/{name}/suspend", post(lifecycle::suspend))
+        .route("/{kind}/{name}/resume", post(lifecycle::resume))
+        .route("/{kind}/{name}/restart", post(lifecycle::restart))
+        .route("/{kind}/{name}/connection", get(lifecycle::connection))
+        .route("/{kind}/{name}/node", put(app_moves::set_node))
+        .route("/{kind}/{name}/move-with-volumes", post(app_moves::move_with_volumes))
+        .route("/{kind}/{name}/moves", get(app_moves::list))
+        .route("/{kind}/{name}/moves/{id}", get(app_moves::show))
         .route("/{kind}/{name}/logs", get(logs::logs))
         .route("/{kind}/{name}/logs/{service}", get(logs::logs_of));
     Router::new()

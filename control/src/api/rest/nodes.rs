@@ -14,6 +14,7 @@ use http::StatusCode;
 use serde::Deserialize;
 
 use super::{Asker, body};
+use crate::api::find::node as find;
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
 use crate::wire::{node_manifest, node_view, rfc3339};
@@ -21,11 +22,6 @@ use crate::wire::{node_manifest, node_view, rfc3339};
 /// The most events that a node keeps, and so the most that can be asked for.
 const EVENTS_MAX: usize = 200;
 const EVENTS_DEFAULT: usize = 50;
-
-fn find<'a>(state: &'a Domain, name: &str) -> Result<&'a Node, ApiError> {
-    let found = state.node_by_name(name).or_else(|| state.node(&NodeId::from(name)));
-    found.ok_or_else(|| Rejected::UnknownNode { node: name.to_owned() }.into())
-}
 
 fn view(api: &Api, state: &Domain, node: &Node) -> NodeManifest {
     let heard = api.sessions.last_heard(&node.id).map(|mono| {

@@ -6,15 +6,16 @@ use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use cara_core::command::{ApplyWorkload, DeleteWorkload};
 use cara_core::model::{Workload, WorkloadKind};
-use cara_core::{Answer, Command, Rejected, Revision, State as Domain, WorkloadUid};
+use cara_core::{Answer, Command, Rejected, Revision, WorkloadUid};
 use cara_proto::rest::WorkloadManifest;
 use http::StatusCode;
 use serde::Deserialize;
 
 use super::{Asker, body};
+use crate::api::find::workload as find;
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
-use crate::wire::{apply_workload, kind_of, kind_path, workload_view};
+use crate::wire::{apply_workload, kind_of, workload_view};
 
 /// The kind in the path.
 pub(super) fn kind(path: &str) -> Result<WorkloadKind, ApiError> {
@@ -25,13 +26,8 @@ pub(super) fn kind(path: &str) -> Result<WorkloadKind, ApiError> {
     })
 }
 
-/// The workload, or a 404 that names it.
-pub(super) fn find<'a>(state: &'a Domain, kind: WorkloadKind, name: &str) -> Result<&'a Workload, ApiError> {
-    let missing = || Rejected::UnknownWorkload { workload: format!("{}/{name}", kind_path(kind)) };
-    state.workload_by_name(kind, name).ok_or_else(|| missing().into())
-}
-
-fn answer(api: &Api, status: StatusCode, kind: WorkloadKind, name: &str) -> Result<Response, ApiError> {
+/// The workload as it is now.
+pub(super) fn answer(api: &Api, status: StatusCode, kind: WorkloadKind, name: &str) -> Result<Response, ApiError> {
     let (revision, view) = api.read_local(|state| {
         let workload = find(state, kind, name)?;
         Ok::<_, ApiError>((workload.revision.0, workload_view(state, workload)))
@@ -94,7 +90,7 @@ pub async fn show(
 async fn read_manifest(api: &Api, kind: WorkloadKind, body: Body) -> Result<ApplyWorkload, ApiError> {
     let manifest: WorkloadManifest = body::parse(body, api.config.body_max).await?;
     let uid = WorkloadUid::new(format!("wl_{}", cara_env::hex(&*api.env.rng, 12)));
-    api.read_local(|state| apply_workload(state, kind, manifest, uid))
+    api.read_local(|state| apply_workload(state, kind, manifest, uid, &*api.env.rng))
 }
 
 /// Names a field by the path under which the user wrote it: an App's container stands directly in its spec.

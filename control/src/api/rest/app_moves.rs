@@ -1,0 +1,76 @@
+//! `PUT /api/v1/apps/{name}/node`, `POST /api/v1/apps/{name}/move-with-volumes`, `GET /api/v1/apps/{name}/moves`: the
+//! older verbs.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use cara_core::model::WorkloadKind;
+use cara_proto::rest::{Items, NodeChoice};
+use http::StatusCode;
+
+use super::workloads::kind;
+use super::{Asker, body};
+use crate::api::SharedApi;
+use crate::api::app_moves::AppMoved;
+use crate::error::ApiError;
+
+fn only_apps(path: &str) -> Result<(), ApiError> {
+    match kind(path)? {
+        WorkloadKind::App => Ok(()),
+        WorkloadKind::Database | WorkloadKind::Project => Err(ApiError::Missing {
+            code: "no-such-path",
+            detail: format!("only apps have this path, not {path}"),
+            hint: "use POST /api/v1/{kind}/{name}/move",
+        }),
+    }
+}
+
+fn shown(moved: &AppMoved) -> Response {
+    match moved {
+        AppMoved::AtOnce(view) => body::json(StatusCode::OK, view),
+        AppMoved::Begun(view) => body::json(StatusCode::ACCEPTED, view),
+    }
+}
+
+/// Another node for an app without managed volumes.
+pub async fn set_node(
+    State(api): State<SharedApi>,
+    Path((path, name)): Path<(String, String)>,
+    Extension(asker): Extension<Asker>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    only_apps(&path)?;
+    let choice: NodeChoice = body::parse(body, api.config.body_max).await?;
+    Ok(shown(&api.move_app(&asker, &name, &choice.node_id, false).await?))
+}
+
+/// Another node for an app, with all that it has.
+pub async fn move_with_volumes(
+    State(api): State<SharedApi>,
+    Path((path, name)): Path<(String, String)>,
+    Extension(asker): Extension<Asker>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    only_apps(&path)?;
+    let choice: NodeChoice = body::parse(body, api.config.body_max).await?;
+    Ok(shown(&api.move_app(&asker, &name, &choice.node_id, true).await?))
+}
+
+/// The moves of an app, newest first.
+pub async fn list(
+    State(api): State<SharedApi>,
+    Path((path, name)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    only_apps(&path)?;
+    Ok(body::json(StatusCode::OK, &Items { items: api.list_app_moves(&name)? }))
+}
+
+/// One move of an app.
+pub async fn show(
+    State(api): State<SharedApi>,
+    Path((path, name, id)): Path<(String, String, String)>,
+) -> Result<Response, ApiError> {
+    only_apps(&path)?;
+    Ok(body::json(StatusCode::OK, &api.show_app_move(&name, &id)?))
+}

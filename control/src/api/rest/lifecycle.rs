@@ -1,0 +1,68 @@
+//! `POST /api/v1/{kind}/{name}/suspend`, `/resume`, `/restart`; `GET /api/v1/databases/{name}/connection`.
+
+use axum::Extension;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use cara_core::model::WorkloadKind;
+use cara_proto::rest::DatabaseConnection;
+use http::StatusCode;
+
+use super::workloads::{answer, kind};
+use super::{Asker, body};
+use crate::api::lifecycle::Change;
+use crate::api::{SharedApi, find};
+use crate::engines;
+use crate::error::ApiError;
+
+async fn change(api: &SharedApi, asker: &Asker, path: &str, name: &str, change: Change) -> Result<Response, ApiError> {
+    let kind = kind(path)?;
+    api.change_run(asker, kind, name, change).await?;
+    answer(api, StatusCode::OK, kind, name)
+}
+
+/// Stops a workload and keeps it.
+pub async fn suspend(
+    State(api): State<SharedApi>,
+    Path((path, name)): Path<(String, String)>,
+    Extension(asker): Extension<Asker>,
+) -> Result<Response, ApiError> {
+    change(&api, &asker, &path, &name, Change::Suspend).await
+}
+
+/// Lets it run again.
+pub async fn resume(
+    State(api): State<SharedApi>,
+    Path((path, name)): Path<(String, String)>,
+    Extension(asker): Extension<Asker>,
+) -> Result<Response, ApiError> {
+    change(&api, &asker, &path, &name, Change::Resume).await
+}
+
+/// Stops it and starts it where it is.
+pub async fn restart(
+    State(api): State<SharedApi>,
+    Path((path, name)): Path<(String, String)>,
+    Extension(asker): Extension<Asker>,
+) -> Result<Response, ApiError> {
+    change(&api, &asker, &path, &name, Change::Restart).await
+}
+
+/// Where a database is reached, password included; for root tokens only, as the table in `auth` says.
+pub async fn connection(
+    State(api): State<SharedApi>,
+    Path((path, name)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    if kind(&path)? != WorkloadKind::Database {
+        return Err(ApiError::invalid(format!("{path}/{name} is no database")));
+    }
+    let url = api.read_local(|state| {
+        find::workload(state, WorkloadKind::Database, &name).map(|database| engines::url(state, database))
+    })?;
+    let url = url.ok_or_else(|| ApiError::Bad {
+        status: StatusCode::CONFLICT,
+        code: "no-address",
+        detail: format!("database {name} is on no node whose address is known"),
+        hint: "see where it is with: caractrl get databases",
+    })?;
+    Ok(body::json(StatusCode::OK, &DatabaseConnection { url }))
+}
