@@ -228,6 +228,11 @@ fn stdin_and_folders_are_manifests_too() {
     std::fs::write(folder.join("readme.txt"), "no manifest").expect("written");
     let output = caractrl(home.path(), &["apply", "-f", path, "--dry-run", "client"]);
     assert_eq!(text(&output.stdout), "app/a is well formed (not sent)\napp/b is well formed (not sent)\n");
+    // What others need comes first, whatever the names of the files.
+    let database = "apiVersion: caravanserai/v1\nkind: Database\nmetadata: {name: z}\nspec: {engine: redis}\n";
+    std::fs::write(folder.join("z.yaml"), database).expect("written");
+    let output = caractrl(home.path(), &["apply", "-f", path, "--dry-run", "client"]);
+    assert!(text(&output.stdout).starts_with("database/z is well formed"), "{output:?}");
     // The same object twice is a mistake, not an update.
     std::fs::write(folder.join("c.yaml"), right).expect("written");
     let output = caractrl(home.path(), &["apply", "-f", path, "--dry-run", "client"]);

@@ -16,7 +16,7 @@ fn a_lost_node_is_given_up_only_with_confirm() {
     let home = home();
     let given_up = json!({ "node": "w3", "given_up": [{ "kind": "database", "name": "ledger", "volumes": ["data"] }], "moves": [] });
     let script = Script::new(&[
-        problem(409, "not-confirmed", "database/ledger (volume data) would be given up"),
+        problem(409, "confirmation-needed", "database/ledger (volume data) would be given up"),
         (200, given_up),
         problem(409, "node-online", "node w3 is online, so nothing on it is lost"),
     ]);
@@ -120,7 +120,8 @@ fn an_app_is_put_on_a_node_with_or_without_its_volumes() {
     let at_once = json!({ "service_name": "web", "from": "n1", "to": "n2", "status": "succeeded",
         "steps": [{ "name": "update_placement", "status": "succeeded" }] });
     let script = Script::new(&[
-        (200, at_once.clone()),
+        (200, view("running", "pending")),
+        (200, view("succeeded", "succeeded")),
         (200, at_once),
         (202, view("running", "running")),
         (200, view("running", "running")),
@@ -129,17 +130,19 @@ fn an_app_is_put_on_a_node_with_or_without_its_volumes() {
     let (address, requests) = serve(script);
     let output = run(home.path(), &address, &["apps", "set-node", "web", "w2"]);
     assert_eq!((text(&output.stdout), output.status.code()), ("app/web is on w2\n".to_owned(), Some(0)));
-    assert!(text(&output.stderr).contains("update_placement  succeeded\n"), "{output:?}");
+    assert!(text(&output.stderr).contains("stop_app          succeeded\n"), "{output:?}");
     let output = run(home.path(), &address, &["apps", "clear-node", "web"]);
     assert_eq!(text(&output.stdout), "app/web is placed by the scheduler\n");
+    assert!(text(&output.stderr).contains("update_placement  succeeded\n"), "{output:?}");
     let output = run(home.path(), &address, &["apps", "set-node", "blog", "w2", "--with-volumes", "--yes"]);
     assert_eq!((text(&output.stdout), output.status.code()), ("app/blog is on w2\n".to_owned(), Some(0)), "{output:?}");
     assert_eq!(text(&output.stderr).matches("stop_app          succeeded\n").count(), 1, "{output:?}");
     let sent = sent(&requests());
     assert_eq!(sent[0], ("PUT /api/v1/apps/web/node".into(), "{\"node_id\":\"w2\"}".into()));
-    assert_eq!(sent[1], ("PUT /api/v1/apps/web/node".into(), "{\"node_id\":\"\"}".into()));
-    assert_eq!(sent[2], ("POST /api/v1/apps/blog/move-with-volumes".into(), "{\"node_id\":\"w2\"}".into()));
-    assert_eq!(sent[3].0, "GET /api/v1/apps/blog/moves/m7");
+    assert_eq!(sent[1].0, "GET /api/v1/apps/web/moves/m7");
+    assert_eq!(sent[2], ("PUT /api/v1/apps/web/node".into(), "{\"node_id\":\"\"}".into()));
+    assert_eq!(sent[3], ("POST /api/v1/apps/blog/move-with-volumes".into(), "{\"node_id\":\"w2\"}".into()));
+    assert_eq!(sent[4].0, "GET /api/v1/apps/blog/moves/m7");
     // Nobody listens there: a request would be another error.
     let output = run(home.path(), "http://127.0.0.1:1", &["apps", "set-node", "blog", "w2", "--with-volumes"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");

@@ -59,13 +59,13 @@ async fn set_node(cx: &Context, client: &Client, name: &str, node: Option<&str>,
             client.post(&format!("{path}/move-with-volumes"), &body).await
         }
     };
-    let accepted = match result {
-        Ok(accepted) => accepted,
+    let mut value = match result {
+        Ok(accepted) => accepted.json::<Value>()?,
         Err(error) => return Err(suggested(client, name, node, error).await),
     };
-    let mut value: Value = accepted.json()?;
     let begun: AppMoveView = answer::typed(&value)?;
-    if accepted.status == 202 {
+    // Without volumes the answer comes before the move is over: the app runs all the time.
+    if begun.status == "running" && !begun.id.is_empty() {
         value = follow::an_app(cx, client, name, &begun.id).await?;
     } else {
         follow::an_app_at_once(cx, name, &begun)?;

@@ -49,6 +49,7 @@ pub struct Flaw {
 }
 
 /// Reads and checks all files; `-` is stdin, a folder means its `.yaml`, `.yml` and `.json` files in order of name.
+/// Nodes come first, then databases, then what uses them; otherwise the order of the files stays.
 ///
 /// # Errors
 /// All flaws of all files at once, exit code 2; nothing is to be done with the right ones.
@@ -76,7 +77,17 @@ pub fn load(paths: &[PathBuf]) -> Outcome<Vec<Manifest>> {
         return Err(Failure::usage("the files describe nothing")
             .next("each document needs apiVersion, kind, metadata and spec"));
     }
+    manifests.sort_by_key(|manifest| rank(manifest.kind));
     Ok(manifests)
+}
+
+/// An app may name a node and databases, and they must be there before it.
+fn rank(kind: Kind) -> u8 {
+    match kind {
+        Kind::Node => 0,
+        Kind::Database => 1,
+        Kind::App | Kind::Project | Kind::Workload | Kind::Server | Kind::Token => 2,
+    }
 }
 
 /// Flaws shown; the rest is counted.

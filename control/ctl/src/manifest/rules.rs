@@ -45,6 +45,8 @@ fn database(spec: &WorkloadSpec) -> Result<(), String> {
         ("image", !spec.image.is_empty()),
         ("command", !spec.command.is_empty()),
         ("args", !spec.args.is_empty()),
+        ("env", !spec.env.is_empty()),
+        ("ports", !spec.ports.is_empty()),
         ("volumeMounts", !spec.volume_mounts.is_empty()),
         ("healthCheck", spec.health_check.is_some()),
         ("services", !spec.services.is_empty()),

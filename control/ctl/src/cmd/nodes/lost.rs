@@ -34,7 +34,7 @@ pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome
 
 /// The server's question, as opposed to a refusal that a confirmation would not change, such as a node that is online.
 fn asks_to_confirm(error: &ClientError) -> bool {
-    matches!(error, ClientError::Problem(problem) if problem.status == 409 && problem.code.contains("confirm"))
+    matches!(error, ClientError::Problem(problem) if problem.code == "confirmation-needed")
 }
 
 /// What would be given up, and the one command that does it. Nothing was changed, and the exit code says so.
@@ -62,7 +62,7 @@ mod tests {
         let problem = |status, code: &str| {
             ClientError::Problem(Box::new(Problem { status, code: code.into(), ..Problem::default() }))
         };
-        assert!(asks_to_confirm(&problem(409, "not-confirmed")));
+        assert!(asks_to_confirm(&problem(409, "confirmation-needed")));
         assert!(!asks_to_confirm(&problem(409, "node-online")));
         assert!(!asks_to_confirm(&problem(404, "unknown-node")));
         let failure = not_confirmed("w3", Failure::new(4, "x", "database/ledger (volume data) is only on w3"));
