@@ -39,6 +39,7 @@ pub(crate) fn report(known: &Known<'_>) -> Report {
         let footprint = known.observed.workloads.get(*uid).unwrap_or(&nothing);
         if known.is_gone(assignment, footprint) {
             report.removed.push((*uid).to_owned());
+            report.removed_generations.insert((*uid).to_owned(), assignment.generation);
         } else {
             report.statuses.push(known.status(assignment, footprint));
         }
@@ -96,7 +97,7 @@ pub(crate) fn engine_away(last: &Report, desired: &[Assignment], message: &str) 
         statuses.push(status);
     }
     // What was proven gone stays gone.
-    Report { statuses, removed: last.removed.clone(), held: last.held.clone() }
+    Report { statuses, ..last.clone() }
 }
 
 impl Known<'_> {

@@ -311,7 +311,8 @@ impl Client {
     /// Moves one of its workloads to a node that the cluster chooses. With a volume rather than without one.
     async fn move_one(&self, subject: u64) {
         let projects: Vec<_> = self.mine.iter().filter(|(kind, _)| *kind == "projects").collect();
-        let all: Vec<_> = if projects.is_empty() || subject % 3 == 0 { self.mine.iter().collect() } else { projects };
+        let all: Vec<_> =
+            if projects.is_empty() || subject.is_multiple_of(3) { self.mine.iter().collect() } else { projects };
         let index = usize::try_from(subject).unwrap_or(0) % all.len().max(1);
         let Some((kind, name)) = all.get(index) else { return };
         let ask = Ask::post(format!("/api/v1/{kind}/{name}/move"), move_body());

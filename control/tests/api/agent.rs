@@ -106,7 +106,10 @@ impl Agent {
 
     /// Reports one workload as removed, with its volume kept.
     pub async fn removed(&self, uid: &str, held: Vec<HeldVolume>) {
-        self.report(Report { removed: vec![uid.to_owned()], held, ..Report::default() }).await;
+        let set = self.desired.borrow().clone().unwrap_or_default().assignments;
+        let grants = set.into_iter().filter(|a| a.uid == uid).map(|a| (a.uid, a.generation));
+        let removed_generations = grants.collect();
+        self.report(Report { removed: vec![uid.to_owned()], removed_generations, held, ..Report::default() }).await;
     }
 }
 

@@ -1,10 +1,9 @@
 //! What an agent reports, on its way into the log. Only news goes there: a report that says what the one before said, or
 //! something else only about bytes under way, is not proposed.
 //!
-//! Invariant: that a workload is gone from a node is taken under the generation that this session had told the node when
-//! the word arrived, never under a newer one.
+//! Invariant: that a workload is gone from a node counts for the generation under which the agent has proven it, never for
+//! a newer one.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cara_core::command::ReportStatus;
@@ -21,37 +20,14 @@ use crate::wire;
 /// Pause before a report that could not be recorded is proposed again.
 const REPORT_RETRY: Duration = Duration::from_millis(500);
 
-/// The generation under which each workload was last told to the node.
-pub type Grants = BTreeMap<WorkloadUid, Generation>;
-
-/// A report as it arrived.
-#[derive(Debug, Clone)]
-pub struct Given {
-    /// The agent's words.
-    pub report: Report,
-    /// What it says is gone, with the generations of that moment.
-    pub removed: Vec<RemovedGrant>,
-}
-
-impl Given {
-    /// A report that has just arrived.
-    pub fn new(report: Report, told: &Grants) -> Self {
-        let grant = |uid: &String| {
-            let uid = WorkloadUid::new(uid.as_str());
-            told.get(&uid).map(|generation| RemovedGrant { uid, generation: *generation })
-        };
-        Self { removed: report.removed.iter().filter_map(grant).collect(), report }
-    }
-}
-
 /// Records reports, the newest only, until the session ends.
-pub async fn record(api: SharedApi, node: NodeId, epoch: u64, mut reports: watch::Receiver<Option<Given>>) {
+pub async fn record(api: SharedApi, node: NodeId, epoch: u64, mut reports: watch::Receiver<Option<Report>>) {
     let mut recorded = None;
     while reports.changed().await.is_ok() {
         loop {
-            let Some(given) = reports.borrow_and_update().clone() else { break };
+            let Some(report) = reports.borrow_and_update().clone() else { break };
             let now_ms = api.env.clock.wall_ms();
-            let command = api.read_local(|state| command(state, &node, epoch, given, now_ms));
+            let command = api.read_local(|state| command(state, &node, epoch, report, now_ms));
             if recorded.as_ref() == Some(&command) {
                 break;
             }
@@ -75,20 +51,23 @@ pub async fn record(api: SharedApi, node: NodeId, epoch: u64, mut reports: watch
     }
 }
 
-fn command(state: &State, node: &NodeId, epoch: u64, given: Given, now_ms: u64) -> ReportStatus {
-    let Given { report, removed } = given;
+fn command(state: &State, node: &NodeId, epoch: u64, report: Report, now_ms: u64) -> ReportStatus {
     let moves = state.supports(Feature::Moves);
     let statuses = report.statuses.into_iter().map(|mut status| {
         let said = status.transfer.take().unwrap_or_default();
         let transfers = transfers(state, node, &WorkloadUid::new(status.uid.as_str()), &said);
         wire::status_report(status, transfers)
     });
+    let grants = report
+        .removed_generations
+        .into_iter()
+        .map(|(uid, generation)| RemovedGrant { uid: WorkloadUid::new(uid), generation: Generation(generation) });
     ReportStatus {
         node: node.clone(),
         epoch: Epoch(epoch),
         statuses: statuses.collect(),
         removed: report.removed.into_iter().map(WorkloadUid::new).collect(),
-        removed_grants: if moves { removed } else { Vec::new() },
+        removed_grants: if moves { grants.collect() } else { Vec::new() },
         quarantine: moves.then(|| quarantine(state, node, report.held, now_ms)),
     }
 }

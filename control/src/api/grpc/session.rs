@@ -14,17 +14,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cara_core::command::{CloseSession, OpenSession};
-use cara_core::{Answer, Command, Epoch, Generation, MoveId, NodeId, ServerId, WorkloadUid, desired_set};
+use cara_core::{Answer, Command, Epoch, MoveId, NodeId, ServerId, desired_set};
 use cara_proto::agent::agent_frame::Frame as From;
 use cara_proto::agent::server_frame::Frame as To;
 use cara_proto::agent::{AgentFrame, Desired, Fence, Goodbye, Heartbeat, HeartbeatAck, Report, ServerFrame, Welcome};
-use cara_proto::workload::Assignment;
 use futures_util::stream::BoxStream;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
-use super::report::{self, Given, Grants};
+use super::report;
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
 use crate::sessions::{Opened, Order};
@@ -92,13 +91,7 @@ struct Session {
     node: NodeId,
     epoch: u64,
     to_agent: mpsc::Sender<Result<ServerFrame, Status>>,
-    reports: watch::Sender<Option<Given>>,
-}
-
-/// What the agent knows from this session.
-struct Told {
-    servers: Vec<String>,
-    grants: Grants,
+    reports: watch::Sender<Option<Report>>,
 }
 
 impl Session {
@@ -128,14 +121,13 @@ impl Session {
         desired: Arc<Notify>,
     ) -> &'static str {
         tracing::info!(node = %self.node, epoch = self.epoch, "agent session opened");
-        let mut told = Told { servers: self.api.server_addresses(), grants: Grants::new() };
+        let mut servers = self.api.server_addresses();
         let welcome = Welcome {
             epoch: self.epoch,
             heartbeat_interval_ms: millis(self.api.config.agent_heartbeat),
-            servers: told.servers.clone(),
+            servers: servers.clone(),
         };
-        // The desired set comes before the first report is read: what that says is gone is gone under what was told.
-        if !self.send(To::Welcome(welcome)).await || !self.send_desired(&mut told.grants).await {
+        if !self.send(To::Welcome(welcome)).await || !self.send_desired().await {
             return "the agent went away";
         }
         let mut shutdown = self.api.shutdown.clone();
@@ -143,7 +135,7 @@ impl Session {
             tokio::select! {
                 biased;
                 frame = frames.message() => match frame {
-                    Ok(Some(AgentFrame { frame })) => if !self.take(frame, &mut told).await { return "the agent went away" },
+                    Ok(Some(AgentFrame { frame })) => if !self.take(frame, &mut servers).await { return "the agent went away" },
                     Ok(None) => return AGENT_CLOSED,
                     Err(_) => return "the connection broke",
                 },
@@ -157,12 +149,12 @@ impl Session {
                     self.end(Goodbye { code, message: "the server is stopping".into(), leader: String::new() }).await;
                     return "the server is stopping";
                 }
-                () = desired.notified() => if !self.send_desired(&mut told.grants).await { return "the agent went away" },
+                () = desired.notified() => if !self.send_desired().await { return "the agent went away" },
             }
         }
     }
 
-    async fn take(&self, frame: Option<From>, told: &mut Told) -> bool {
+    async fn take(&self, frame: Option<From>, told: &mut Vec<String>) -> bool {
         match frame {
             Some(From::Heartbeat(Heartbeat { sequence })) => {
                 self.api.sessions.heard(&self.node, self.epoch, self.api.mono_ms());
@@ -171,14 +163,14 @@ impl Session {
                 });
                 self.api.metrics.heard();
                 let now = self.api.server_addresses();
-                let servers = if now == told.servers { Vec::new() } else { now.clone() };
-                told.servers = now;
+                let servers = if now == *told { Vec::new() } else { now.clone() };
+                *told = now;
                 let interval_ms = millis(self.api.config.agent_heartbeat);
                 self.send(To::Ack(HeartbeatAck { sequence, interval_ms, servers })).await
             }
             Some(From::Report(report)) => {
                 self.note(&report);
-                self.reports.send_replace(Some(Given::new(report, &told.grants)));
+                self.reports.send_replace(Some(report));
                 true
             }
             Some(From::Hello(_)) | None => true, // Of a newer version; what we don't know we pass over.
@@ -207,7 +199,7 @@ impl Session {
         matches!(cara_env::timeout(&*self.api.env.clock, limit, sending).await, Ok(Ok(())))
     }
 
-    async fn send_desired(&self, grants: &mut Grants) -> bool {
+    async fn send_desired(&self) -> bool {
         let term = *self.api.leading.borrow();
         if term == 0 {
             return true; // `end_all` is on its way.
@@ -223,8 +215,6 @@ impl Session {
             transfer.source_address = self.api.sessions.volume_address(&NodeId::new(transfer.source_node.as_str()));
             transfer.relay = self.api.transfers.needs_relay(&MoveId::new(transfer.move_id.as_str()));
         }
-        let grant = |a: &Assignment| (WorkloadUid::new(a.uid.as_str()), Generation(a.generation));
-        *grants = desired.assignments.iter().map(grant).collect();
         if cara_env::planted("fence-not-checked-on-agent") {
             return self.send_later(desired);
         }
