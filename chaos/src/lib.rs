@@ -25,6 +25,7 @@ pub mod museum;
 pub mod nemesis;
 pub mod outcome;
 pub mod pool;
+mod process;
 pub mod recorder;
 pub mod rocks_lane;
 pub mod run;

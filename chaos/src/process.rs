@@ -1,0 +1,108 @@
+//! The processes of the simulated machines: a server and an agent that set themselves up if they must, then run.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cara_agent::runtime::memory::MemoryRuntime;
+use cara_control::setup::{self, Place};
+use cara_env::Env;
+use cara_netsim::Boot;
+use cara_transport::JoinToken;
+use tokio::runtime::Handle;
+
+use crate::rocks_lane::RocksLane;
+use crate::workload::rest::{Ask, Rest};
+use crate::workload::{self, Phase};
+use crate::world::{AGENT_DIR, HEARTBEAT, Shared, address};
+
+/// Where a server keeps its identity.
+const SERVER_DIR: &str = "/var/lib/cara-server";
+/// Between two attempts of a machine that is being set up.
+const SETUP_RETRY: Duration = Duration::from_millis(200);
+/// Log entries between two snapshots: few, so that servers that fall behind get snapshots instead of entries.
+const SNAPSHOT_AFTER: u64 = 60;
+
+/// A server's process: sets itself up if it must, then runs.
+pub(crate) async fn serve(
+    boot: Boot,
+    shared: Arc<Shared>,
+    rocks: Option<RocksLane>,
+    servers: Vec<String>,
+) -> Result<(), String> {
+    shared.note_runtime(&boot.name, Handle::current());
+    let folder = Path::new(SERVER_DIR);
+    if boot.env.files.read(&folder.join("server.json")).is_err() {
+        let own = address(&boot.name);
+        let place = Place { name: boot.name.clone(), listen: own.clone(), advertise: own };
+        if boot.name == "s1" {
+            let founded = setup::init(&boot.env, folder, &place).map_err(|error| chain(&error))?;
+            shared.note_founded(founded);
+        } else {
+            let token = mint(&boot.env, &shared, "servers", &servers).await;
+            setup::join(&boot.env, folder, &place, &token).await.map_err(|error| chain(&error))?;
+        }
+    }
+    let config = cara_control::Config {
+        agent_heartbeat: HEARTBEAT,
+        snapshot_after: SNAPSHOT_AFTER,
+        ..cara_control::Config::new(folder)
+    };
+    let engine = match &rocks {
+        Some(rocks) => rocks.open(&boot)?,
+        None => boot.engine,
+    };
+    cara_control::run(config, boot.env, engine, boot.shutdown).await.map_err(|error| chain(&error))
+}
+
+/// An agent's process.
+pub(crate) async fn run_agent(
+    boot: Boot,
+    shared: Arc<Shared>,
+    engine: Arc<Mutex<Option<MemoryRuntime>>>,
+    token: Option<JoinToken>,
+    servers: Vec<String>,
+) -> Result<(), String> {
+    let mut config = cara_agent::Config::new(AGENT_DIR, boot.name.clone(), boot.name.clone());
+    config.backoff_min = Duration::from_millis(200);
+    config.backoff_max = Duration::from_secs(3);
+    if boot.env.files.read(&Path::new(AGENT_DIR).join("identity.json")).is_err() {
+        config.token = match token {
+            Some(token) => Some(token),
+            None => Some(mint(&boot.env, &shared, "nodes", &servers).await),
+        };
+    }
+    let engine = engine.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let engine = engine.ok_or("the machine has no engine")?;
+    cara_agent::run(config, boot.env, Arc::new(engine), boot.shutdown).await.map_err(|error| chain(&error))
+}
+
+/// Gets a join token from one of the servers, as an operator would, as soon as there is one.
+async fn mint(env: &Env, shared: &Shared, what: &str, servers: &[String]) -> JoinToken {
+    loop {
+        env.clock.sleep(SETUP_RETRY).await;
+        let Some(founded) = shared.founded() else { continue };
+        let rest = Rest::new(env, &founded.ca_fingerprint, &founded.token);
+        let mut ask = Ask::post(format!("/api/v1/{what}/join-tokens"), serde_json::json!({}));
+        ask.key = Some(cara_env::hex(&*env.rng, 8));
+        // Until the others have joined, only the first one answers.
+        let server = if shared.phase() == Phase::Setup { "s1".to_owned() } else { workload::pick(&*env.rng, servers) };
+        let Ok(told) = rest.ask(&address(&server), &ask, Duration::from_secs(5)).await else { continue };
+        let token = told.json()["token"].as_str().and_then(|token| token.parse().ok());
+        if let Some(token) = token {
+            return token;
+        }
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text.push_str(": ");
+        text.push_str(&next.to_string());
+        cause = next.source();
+    }
+    text
+}
