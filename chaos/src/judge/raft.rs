@@ -78,7 +78,6 @@ impl RaftLogs {
                     let view = server.view(news, leads);
                     findings.extend(self.raft.observe(at, &name, cluster.life(&name), &view));
                 }
-                // A value that was torn or rotted on purpose; the server itself must notice, and is judged by that.
                 Err(error) => tracing::debug!(%error, server = name, "a write can't be read"),
             }
         }
@@ -107,7 +106,13 @@ impl Server {
         let mut news = News::default();
         for change in changes {
             match change {
-                Change::Put(cf, key, value) => self.written(inspect::read_pair(cf, &key, Some(&value))?, &mut news),
+                Change::Put(cf, key, value) => match inspect::read_pair(cf, &key, Some(&value)) {
+                    Ok(written) => self.written(written, &mut news),
+                    // Torn or rotted on purpose: no entry is left there. The server itself must notice, and is judged by
+                    // that. What else was written since the last look counts all the same.
+                    Err(_) if cf == Cf::Log => self.written(inspect::read_pair(cf, &key, None)?, &mut news),
+                    Err(error) => tracing::debug!(%error, server = name, "a write can't be read"),
+                },
                 Change::Delete(cf, key) => self.written(inspect::read_pair(cf, &key, None)?, &mut news),
                 Change::Reset => {
                     *self = Self::default();
