@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The main job, for real: three servers, two agents, one container that survives the loss of the leader.
+# The main job, for real: three servers, two agents, one container that survives the loss of the leader, and one with data
+# that moves from node to node.
 #
 # usage: demo.sh                     (through `make demo`; `make test` runs it as the last end-to-end test)
 # env:   CARA_BIN      folder with cara-server, cara-agent and caractrl   (default target/release)
@@ -57,8 +58,13 @@ main() {
   title "the dead server returns"
   step "the same process is started again" restart_dead
   step "it caught up" caught_up
+  title "data moves"
+  step "apply a ledger that writes all the time" apply_ledger
+  step "it moves to the other node" move_ledger
+  step "it moves back, and the leader dies on the way" move_ledger kill_leader_once_it_moves
+  step "all that it wrote is there" rows_are_there
   title "the end"
-  step "delete hello" delete_hello
+  step "delete both" delete_both
   echo "demo: ok"
 }
 
@@ -213,13 +219,77 @@ caught_up() {
   detail "$LEADER follows, was ${BEHIND:-?} entries behind, now $(server_view "$LEADER" | json_number lag)"
 }
 
-delete_hello() {
-  ctl delete app hello >>"$DIR/ctl.log" || return
-  within $READY_S hello_is_gone
+# === the move
+
+apply_ledger() {
+  ctl apply -f - >>"$DIR/ctl.log" <<'YAML'
+apiVersion: caravanserai/v1
+kind: Project
+metadata: { name: ledger }
+spec:
+  services:
+    - name: writer
+      image: caravanserai/busybox:local
+      command: [sh, -c]
+      args:
+        - |
+          trap exit TERM
+          [ -e /data/rows ] || head -c 30000000 /dev/urandom >/data/ballast
+          row=$(wc -l </data/rows 2>/dev/null || echo 0)
+          while true; do row=$((row + 1)); echo $row >>/data/rows; usleep 5000; done
+      volumeMounts: [{ name: data, mountPath: /data }]
+  volumes: [{ name: data, type: Managed }]
+YAML
+  within $PULL_UP_S ledger_is_running || return
+  [ "$RUNTIME" = memory ] || within $READY_S last_row >/dev/null
+  detail "on $(ledger | json_field nodeName)"
 }
 
-hello_is_gone() {
+# Moves it; what is given is done meanwhile.
+move_ledger() { # meanwhile...
+  local from mover
+  from=$(ledger | json_field nodeName)
+  [ "$RUNTIME" = memory ] || ROW=$(last_row) || return
+  "$BIN/caractrl" nodes move project ledger --yes >"$DIR/move.log" 2>&1 </dev/null &
+  mover=$!
+  "$@" || return
+  wait $mover || { why "$(tail -n 1 "$DIR/move.log")"; return 1; }
+  within $READY_S ledger_is_running || return
+  [ "$(ledger | json_field nodeName)" != "$from" ] || { why "it is still on $from"; return 1; }
+  detail "$(grep -o 'from .* to .*' "$DIR/move.log" | sed -n '$p')"
+}
+
+kill_leader_once_it_moves() {
+  within $READY_S ledger_moves || return
+  kill_leader
+}
+
+# Every row of before the moves is there, none is missing and none is twice.
+rows_are_there() {
+  if [ "$RUNTIME" = memory ]; then detail "the runtime in memory keeps no rows to look at"; return; fi
+  within $READY_S last_row >/dev/null || return
+  docker exec "$(writer)" awk 'NR != $1 { exit 1 }' /data/rows || { why "the rows are not 1, 2, 3, ..."; return 1; }
+  [ "$(last_row)" -gt "$ROW" ] || { why "row $ROW was written before the move and is not there"; return 1; }
+  detail "$(last_row) rows, $ROW of them from before it moved back"
+}
+
+last_row() { docker exec "$(writer)" tail -n 1 /data/rows | grep .; } 2>/dev/null
+writer() { ours container ls -q --filter label=cara.service=writer; }
+ledger() { ctl get project ledger -o json; }
+ledger_is_running() { ledger | grep -q '"phase": *"Running"'; }
+ledger_moves() { ctl nodes moves --status running -o json | grep -q '"running"'; }
+
+# === the end of the work
+
+delete_both() {
+  ctl delete app hello >>"$DIR/ctl.log" || return
+  ctl delete project ledger >>"$DIR/ctl.log" || return
+  within $READY_S both_are_gone
+}
+
+both_are_gone() {
   ! ctl_quiet get app hello -o json || return
+  ! ctl_quiet get project ledger -o json || return
   [ "$RUNTIME" = memory ] || [ -z "$(ours container ls -aq)" ]
 }
 
