@@ -20,6 +20,9 @@ const SLOW_POLLS: u64 = 5;
 /// A slow volume takes so much longer.
 const SLOW_VOLUME: Duration = Duration::from_secs(4);
 
+/// Chaos points at which an agent is one end of a move.
+const OF_MOVES: [&str; 3] = ["move.", "transfer.", "container.stop_confirmed"];
+
 /// The one who breaks things.
 pub struct Nemesis {
     schedule: Schedule,
@@ -135,7 +138,8 @@ impl Nemesis {
         let event = ledger.clone().find(|entry| entry.id == action.id).and_then(|entry| entry.event.clone());
         if let Some(event) = event.filter(|_| action.begins) {
             for host in &action.hosts {
-                let ends = self.move_ends.as_ref().filter(|_| event.starts_with("move."));
+                let is_of_move = OF_MOVES.iter().any(|part| event.starts_with(part));
+                let ends = self.move_ends.as_ref().filter(|_| is_of_move);
                 let role = if Some(host.as_str()) == leader {
                     "leader"
                 } else if host.starts_with('s') {
