@@ -26,13 +26,6 @@ fn only_apps(path: &str) -> Result<(), ApiError> {
     }
 }
 
-fn shown(moved: &AppMoved) -> Response {
-    match moved {
-        AppMoved::AtOnce(view) => body::json(StatusCode::OK, view),
-        AppMoved::Begun(view) => body::json(StatusCode::ACCEPTED, view),
-    }
-}
-
 /// Another node for an app without managed volumes.
 pub async fn set_node(
     State(api): State<SharedApi>,
@@ -40,9 +33,7 @@ pub async fn set_node(
     Extension(asker): Extension<Asker>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    only_apps(&path)?;
-    let choice: NodeChoice = body::parse(body, api.config.body_max).await?;
-    Ok(shown(&api.move_app(&asker, &name, &choice.node_id, false).await?))
+    change_node(&api, &asker, &path, &name, body, false).await
 }
 
 /// Another node for an app, with all that it has.
@@ -52,9 +43,23 @@ pub async fn move_with_volumes(
     Extension(asker): Extension<Asker>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    only_apps(&path)?;
+    change_node(&api, &asker, &path, &name, body, true).await
+}
+
+async fn change_node(
+    api: &SharedApi,
+    asker: &Asker,
+    path: &str,
+    name: &str,
+    body: Body,
+    with_volumes: bool,
+) -> Result<Response, ApiError> {
+    only_apps(path)?;
     let choice: NodeChoice = body::parse(body, api.config.body_max).await?;
-    Ok(shown(&api.move_app(&asker, &name, &choice.node_id, true).await?))
+    match api.move_app(asker, name, &choice.node_id, with_volumes).await? {
+        AppMoved::AtOnce(view) => Ok(body::json(StatusCode::OK, &view)),
+        AppMoved::Begun(view) => Ok(body::json(StatusCode::ACCEPTED, &view)),
+    }
 }
 
 /// The moves of an app, newest first.
