@@ -22,7 +22,6 @@ pub struct Reached {
 #[derive(Debug, Default)]
 struct State {
     watched: BTreeSet<String>,
-    reports_watched_only: bool,
     reached: Vec<Reached>,
 }
 
@@ -42,17 +41,12 @@ impl Points {
         !state.watched.is_empty() && state.watched.contains(point)
     }
 
-    /// Shall [`Points::take`] tell only of watched points?
-    pub(crate) fn report_watched_only(&self, on: bool) {
-        self.lock().reports_watched_only = on;
-    }
-
     /// A task has reached a point; tells whether its host shall be held.
     pub(crate) fn reached(&self, host: &str, point: &'static str, detail: &str) -> bool {
         trace::note(host, point, detail);
         let mut state = self.lock();
         let watched = state.watched.contains(point);
-        if (watched || !state.reports_watched_only) && state.reached.len() < REACHED_MAX {
+        if state.reached.len() < REACHED_MAX {
             state.reached.push(Reached { host: host.to_owned(), point, detail: detail.to_owned() });
         }
         watched

@@ -214,13 +214,8 @@ impl World {
         self.ground.points.watch(names);
     }
 
-    /// Lets [`World::take_points`] tell only of watched points, which costs less. The trace has all of them in any case,
-    /// except `disk.sync`, `disk.synced` and `disk.write`, which are so frequent that they exist only while watched.
-    pub fn report_watched_only(&mut self, on: bool) {
-        self.ground.points.report_watched_only(on);
-    }
-
-    /// The chaos points that were reached since the last call, in order.
+    /// The chaos points that were reached since the last call, in order. `disk.sync`, `disk.synced` and `disk.write` are so
+    /// frequent that they exist only while watched.
     pub fn take_points(&mut self) -> Vec<Reached> {
         self.ground.points.take()
     }
