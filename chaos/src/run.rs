@@ -264,7 +264,7 @@ impl Run {
     pub fn set_up(&mut self) -> Result<bool, WorldError> {
         let mut open = Vec::new();
         let ready = self.until_rarely(SETUP_MAX, |run| {
-            open = converged::open(&facts::converged(&run.cluster).0);
+            open = converged::open(&run.judge.converged(&run.cluster).0);
             if run.voters != run.cluster.servers.len() {
                 open.push(format!("{} servers vote", run.voters));
             }
@@ -308,19 +308,19 @@ impl Run {
         }
         let mut last = None;
         let done = self.until_rarely(bound, |run| {
-            let (facts, state) = facts::converged(&run.cluster);
+            let (facts, state) = run.judge.converged(&run.cluster);
             let is_done = converged::open(&facts).is_empty();
-            last = Some((facts, state));
+            let left = state.filter(|_| is_done).map(|state| facts::left(&run.cluster, state));
+            last = Some((facts, left));
             is_done
         })?;
         let now = self.now();
-        let (facts, state) = last.unwrap_or_default();
+        let (facts, left) = last.unwrap_or_default();
         if !done {
             self.judge.add(converged::check(now, bound, &facts));
             return Ok(false);
         }
-        if let Some(state) = state {
-            let (left, wanted) = facts::left(&self.cluster, &state);
+        if let Some((left, wanted)) = left {
             self.judge.add(orphans::check(now, &left, &wanted));
         }
         self.cluster.shared.set_phase(Phase::Final);

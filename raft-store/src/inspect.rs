@@ -17,7 +17,7 @@ use crate::Position;
 use crate::codec::{decode, encode};
 use crate::log::{decode_entry, index_of};
 use crate::meta::{COMMITTED, PURGED, VOTE};
-use crate::state::{Applied, POSITION};
+use crate::state::{Applied, DATA, POSITION};
 use crate::types::{Entry, LogId, Vote, position};
 
 /// A vote as it is stored.
@@ -38,6 +38,8 @@ pub struct StoredEntry {
     pub at: Position,
     /// Hash of what it says, the same on every server and in every run.
     pub fingerprint: u64,
+    /// What the machine is to apply; none for an entry of replication's own.
+    pub command: Option<Vec<u8>>,
     /// For an entry that changes the members.
     pub members: Option<StoredMembers>,
 }
@@ -79,6 +81,11 @@ pub enum Change {
         /// Members in that state.
         members: StoredMembers,
     },
+}
+
+/// The key of the machine's own pair that is stored under this key among replication's; none for a pair of replication's.
+pub fn machine_key(stored: &[u8]) -> Option<&[u8]> {
+    stored.strip_prefix(DATA)
 }
 
 /// What this operation changes; none for all that is not replication's own (the domain's state, copies, identity).
@@ -136,12 +143,13 @@ pub fn read_pair(cf: Cf, key: &[u8], value: Option<&[u8]>) -> io::Result<Option<
 }
 
 fn entry(entry: &Entry) -> StoredEntry {
-    let changes = match &entry.payload {
-        EntryPayload::Membership(membership) => Some(members(membership)),
-        EntryPayload::Blank | EntryPayload::Normal(_) => None,
+    let (command, members) = match &entry.payload {
+        EntryPayload::Blank => (None, None),
+        EntryPayload::Normal(command) => (Some(command.0.clone()), None),
+        EntryPayload::Membership(membership) => (None, Some(members(membership))),
     };
     // With the kind of the payload, so that a blank entry differs from an empty command.
-    StoredEntry { at: position(&entry.log_id), fingerprint: hash(&encode(&entry.payload)), members: changes }
+    StoredEntry { at: position(&entry.log_id), fingerprint: hash(&encode(&entry.payload)), command, members }
 }
 
 fn members(membership: &openraft::Membership<u64, openraft::BasicNode>) -> StoredMembers {

@@ -24,7 +24,7 @@ use crate::types::{Bytes, Entry, LogId, Membership, Snapshot, SnapshotMeta, Type
 use crate::{Position, StateMachine};
 
 pub(crate) const POSITION: &[u8] = b"m";
-const DATA: &[u8] = b"d";
+pub(crate) const DATA: &[u8] = b"d";
 const DATA_END: &[u8] = b"e";
 
 /// Entries that are applied under one lock and written in one batch: enough to share the cost, few enough that readers

@@ -70,20 +70,15 @@ pub fn copies(cluster: &Cluster, stateful: &BTreeSet<String>) -> Vec<Copy> {
     copies
 }
 
-/// The cluster as it is now, for the question whether it has converged. The state is that of the server which has
-/// applied most; the others are compared with it.
-pub fn converged(cluster: &Cluster) -> (Facts, Option<State>) {
+/// The cluster as it is now, for the question whether it has converged. `state` is the newest, and `state_of` tells how far a
+/// server's own is and what it sums up to.
+pub fn converged(cluster: &Cluster, state: Option<&State>, state_of: impl Fn(&str) -> Option<(u64, u64)>) -> Facts {
     let mut facts = Facts::default();
-    let mut newest: Option<State> = None;
     for name in &cluster.servers {
-        let state = if cluster.world.is_running(name) { cluster.state_of(name).ok().flatten() } else { None };
-        let hashed = state.as_ref().map(|state| (state.revision().0, state.state_hash()));
-        facts.servers.push(Server { name: name.clone(), state: hashed });
-        if state.as_ref().map(State::revision) > newest.as_ref().map(State::revision) {
-            newest = state;
-        }
+        let state = cluster.world.is_running(name).then(|| state_of(name)).flatten();
+        facts.servers.push(Server { name: name.clone(), state });
     }
-    let Some(state) = newest else { return (facts, None) };
+    let Some(state) = state else { return facts };
     let is_online =
         |agent: &String| state.node_by_name(agent).is_some_and(|node| node.connection == Connection::Online);
     let history = cluster.shared.history();
@@ -114,7 +109,7 @@ pub fn converged(cluster: &Cluster) -> (Facts, Option<State>) {
             facts.running.insert(Placed { node: node.clone(), workload, generation });
         }
     }
-    (facts, Some(state))
+    facts
 }
 
 /// What is on the nodes, and what the state wants there. Volumes that shall outlive their workload are wanted.

@@ -6,24 +6,27 @@
 pub mod facts;
 mod heard;
 mod history;
+mod pairs;
 mod raft;
-mod states;
+mod replay;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cara_agent::ledger::Ledger;
+use cara_checker::converged::Facts;
 use cara_checker::copies::Told;
 use cara_checker::fence::{Fence, Fences};
 use cara_checker::linear::Key;
 use cara_checker::{Finding, Judgement, rules};
+use cara_core::State;
 use cara_netsim::Reached;
 
 use crate::recorder::word;
 use crate::world::Cluster;
 use heard::Heard;
 use raft::RaftLogs;
-use states::States;
+use replay::Replay;
 
 /// More findings of one run than these teach nothing.
 const FINDINGS_MAX: usize = 20;
@@ -33,7 +36,7 @@ const FINDINGS_MAX: usize = 20;
 pub struct Judge {
     /// What is wrong, and what can't be said.
     pub judgement: Judgement,
-    states: States,
+    replay: Replay,
     logs: RaftLogs,
     fences: Fences,
     heard: Heard,
@@ -68,7 +71,6 @@ impl Judge {
 
     /// A machine's data were wiped or replaced: what it once knew no longer binds it.
     pub fn forget(&mut self, host: &str) {
-        self.states.forget(host);
         self.logs.forget(host);
         self.fences.forget(host);
         // Orders that an older ledger held are gone with it.
@@ -97,13 +99,12 @@ impl Judge {
     /// Looks at everything that has changed on disk.
     pub fn look(&mut self, cluster: &Cluster) {
         let at = cluster.world.now();
-        let mut findings = self.states.look(cluster, at);
-        findings.extend(self.logs.look(cluster, at, self.states.server_names()));
+        let findings = self.logs.look(cluster, at, &mut self.replay);
         self.add(findings);
         for (agent, said) in std::mem::take(&mut self.ledgers) {
             self.look_at_ledger(cluster, at, &agent, said);
         }
-        let revived = self.states.deleted_but_running(cluster, at);
+        let revived = self.replay.deleted_but_running(cluster, at);
         self.add(revived);
     }
 
@@ -121,6 +122,13 @@ impl Judge {
         self.add(findings);
     }
 
+    /// The cluster as it is now, for the question whether it has converged, and the state that it has.
+    pub fn converged(&mut self, cluster: &Cluster) -> (Facts, Option<&State>) {
+        self.look(cluster);
+        let state = self.replay.newest();
+        (facts::converged(cluster, state, |server| self.logs.state_of(server)), state)
+    }
+
     /// The judges that need the whole history. Call it once, at the end.
     pub fn whole_history(&mut self, cluster: &Cluster) {
         let at = cluster.world.now();
@@ -129,14 +137,14 @@ impl Judge {
         let linear: Vec<_> = self.keys.iter().filter_map(|key| key.finding(&history.calls)).collect();
         self.add(linear);
         self.judgement.unsure(self.keys.iter().filter_map(Key::unknown));
-        let copies = cara_checker::copies::check(&facts::copies(cluster, &self.states.stateful), &self.told);
+        let copies = cara_checker::copies::check(&facts::copies(cluster, &self.replay.stateful), &self.told);
         self.add(copies);
-        let volumes = cara_checker::volumes::check(at, &facts::volumes(cluster), &self.states.lineage);
+        let volumes = cara_checker::volumes::check(at, &facts::volumes(cluster), &self.replay.lineage);
         self.add(volumes);
         let offline = self.heard.judge(cluster.agents.len());
         self.add(offline.findings);
         self.judgement.unsure(offline.unknown);
-        let rest = history::check(&history, self.states.newest(), at);
+        let rest = history::check(&history, self.replay.newest(), at);
         self.add(rest);
         self.judgement.sort();
     }

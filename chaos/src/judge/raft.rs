@@ -10,6 +10,8 @@ use cara_netsim::{Change, Reached};
 use raft_store::Position;
 use raft_store::inspect::{self, Change as Written};
 
+use super::pairs::Pairs;
+use super::replay::Replay;
 use crate::recorder::word;
 use crate::world::Cluster;
 
@@ -34,6 +36,8 @@ struct Server {
     applied: Option<Position>,
     /// The sets of voters in the applied state.
     voters: Vec<BTreeSet<u64>>,
+    /// The domain's own pairs.
+    pairs: Pairs,
 }
 
 /// What became of a log in one look.
@@ -60,9 +64,10 @@ impl RaftLogs {
         }
     }
 
-    /// Looks at what each server has written since the last look. `names` gives the names of servers by id.
-    pub fn look(&mut self, cluster: &Cluster, at: Duration, names: &BTreeMap<u64, String>) -> Vec<Finding> {
+    /// Looks at what each server has written since the last look, and replays what was applied.
+    pub fn look(&mut self, cluster: &Cluster, at: Duration, replay: &mut Replay) -> Vec<Finding> {
         let mut findings = Vec::new();
+        let mut changed = Vec::new();
         for name in cluster.server_machines() {
             if !cluster.world.is_running(&name) {
                 self.leads.remove(&name);
@@ -72,17 +77,43 @@ impl RaftLogs {
                 continue;
             }
             let server = self.servers.entry(name.clone()).or_default();
-            match server.take(cluster, &name, changes) {
+            match server.take(cluster, &name, changes, replay) {
                 Ok(news) => {
                     let leads = self.leads.get(&name).copied();
                     let view = server.view(news, leads);
                     findings.extend(self.raft.observe(at, &name, cluster.life(&name), &view));
+                    changed.push(name);
                 }
                 Err(error) => tracing::debug!(%error, server = name, "a write can't be read"),
             }
         }
-        findings.extend(self.quorum(at, names));
+        findings.extend(self.compare(cluster, at, &changed, replay));
+        findings.extend(self.quorum(at, replay.server_names()));
         findings
+    }
+
+    /// Replays what the furthest server has applied, and holds the state of each that has changed against it.
+    fn compare(&mut self, cluster: &Cluster, at: Duration, changed: &[String], replay: &mut Replay) -> Vec<Finding> {
+        let index = |server: &Server| server.applied.map(|at| at.index);
+        let furthest = self.servers.iter().filter_map(|(name, server)| Some((index(server)?, name))).max();
+        let Some((upto, furthest)) = furthest else { return Vec::new() };
+        let servers = &self.servers;
+        let term_of = |wanted: u64| {
+            let applied = servers.values().filter(|server| index(server) >= Some(wanted));
+            applied.filter_map(|server| server.log.get(&wanted).copied()).next()
+        };
+        let mut findings = replay.advance(cluster, at, (furthest, upto), term_of, &mut self.raft);
+        for name in changed {
+            let Some((applied, sum)) = self.state_of(name) else { continue };
+            findings.extend(self.raft.applied(at, name, cluster.life(name), applied, sum));
+        }
+        findings
+    }
+
+    /// The last index that a server has applied, and the sum of the state that it has then; none before it has one.
+    pub fn state_of(&self, server: &str) -> Option<(u64, u64)> {
+        let server = self.servers.get(server)?;
+        Some((server.applied?.index, server.pairs.sum()?))
     }
 
     /// What is committed must be in the logs of most voters.
@@ -102,24 +133,34 @@ impl RaftLogs {
 }
 
 impl Server {
-    fn take(&mut self, cluster: &Cluster, name: &str, changes: Vec<Change>) -> std::io::Result<News> {
+    fn take(
+        &mut self,
+        cluster: &Cluster,
+        name: &str,
+        changes: Vec<Change>,
+        replay: &mut Replay,
+    ) -> std::io::Result<News> {
         let mut news = News::default();
         for change in changes {
             match change {
-                Change::Put(cf, key, value) => match inspect::read_pair(cf, &key, Some(&value)) {
-                    Ok(written) => self.written(written, &mut news),
+                Change::Put(cf, key, value) => match self.pair(cf, &key, Some(&value)) {
+                    Ok(written) => self.written(written, &mut news, replay),
                     // Torn or rotted on purpose: no entry is left there. The server itself must notice, and is judged by
                     // that. What else was written since the last look counts all the same.
-                    Err(_) if cf == Cf::Log => self.written(inspect::read_pair(cf, &key, None)?, &mut news),
+                    Err(_) if cf == Cf::Log => self.written(inspect::read_pair(cf, &key, None)?, &mut news, replay),
                     Err(error) => tracing::debug!(%error, server = name, "a write can't be read"),
                 },
-                Change::Delete(cf, key) => self.written(inspect::read_pair(cf, &key, None)?, &mut news),
+                Change::Delete(cf, key) => {
+                    let written = self.pair(cf, &key, None)?;
+                    self.written(written, &mut news, replay);
+                }
                 Change::Reset => {
                     *self = Self::default();
                     news = News::default();
                     for cf in [Cf::Meta, Cf::Log, Cf::State] {
                         for (key, value) in cluster.world.disk(name).dump(cf) {
-                            self.written(inspect::read_pair(cf, &key, Some(&value))?, &mut news);
+                            let written = self.pair(cf, &key, Some(&value))?;
+                            self.written(written, &mut news, replay);
                         }
                     }
                 }
@@ -128,13 +169,23 @@ impl Server {
         Ok(news)
     }
 
-    fn written(&mut self, written: Option<Written>, news: &mut News) {
+    /// What a pair that is there now, or is gone, says about replication. The domain's own are only summed up.
+    fn pair(&mut self, cf: Cf, key: &[u8], value: Option<&[u8]>) -> std::io::Result<Option<Written>> {
+        if let Some(key) = inspect::machine_key(key).filter(|_| cf == Cf::State) {
+            self.pairs.set(key, value);
+            return Ok(None);
+        }
+        inspect::read_pair(cf, key, value)
+    }
+
+    fn written(&mut self, written: Option<Written>, news: &mut News, replay: &mut Replay) {
         match written {
             Some(Written::Vote(vote)) => {
                 self.vote =
                     vote.map(|vote| Vote { term: vote.term, server: Some(vote.voted_for), committed: vote.committed });
             }
             Some(Written::Entry(entry)) => {
+                replay.written(entry.at, entry.command);
                 let entry = Entry { index: entry.at.index, term: entry.at.term, fingerprint: entry.fingerprint };
                 news.settle(self.purged);
                 news.added.insert(entry.index, entry);

@@ -6,7 +6,7 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 /// SHA-256 of a DER certificate, lowercase hex.
 pub fn fingerprint(der: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, der);
-    digest.as_ref().iter().map(|b| format!("{b:02x}")).collect()
+    hex::encode(digest)
 }
 
 /// What a certificate allows its holder to be.

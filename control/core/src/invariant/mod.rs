@@ -1,5 +1,6 @@
 //! What is always true of the state, each with a name and one sentence. Defined once; used by unit, property and
-//! simulation tests and by debug builds. Checking is a pass over everything: not for production.
+//! simulation tests. Checking is a pass over everything: servers don't do it, also not in debug builds. In a simulation one
+//! replay of the log is checked after each entry, for all servers, which must have the same state.
 
 mod moves;
 
