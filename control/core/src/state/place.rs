@@ -42,7 +42,13 @@ impl State {
         let Some(workload) = self.workloads.get(uid) else { return Vec::new() };
         let auto_placed = workload.explicit_node.is_none();
         match schedule::choose(self, workload, Purpose::Place) {
-            Ok(node) => self.grant(cx, uid, node, auto_placed),
+            Ok(node) => {
+                let mut events = self.grant(cx, uid, node, auto_placed);
+                if self.supports(Feature::Moves) {
+                    events.extend(self.restart_dependants(cx, uid)); // They have the address of a node that was given up.
+                }
+                events
+            }
             Err(none) if !is_news(workload, &none) => Vec::new(),
             Err(none) => {
                 let (kind, name) = (workload.kind, workload.name.clone());
