@@ -79,7 +79,7 @@ fn preflight(state: &State, mv: &Move, workload: &Workload) -> Verdict {
         return ready(MovePhase::StopSource, "target is ready; there is no volume to copy");
     }
     let Some(done) = round_done(mv, workload, status) else {
-        return wait(format!("round {} is being copied", mv.round));
+        return copying(mv, status, &format!("round {} is being copied", mv.round));
     };
     let sent = done.iter().fold(0u64, |sum, volume| sum.saturating_add(volume.bytes_sent));
     let total = done.iter().fold(0u64, |sum, volume| sum.saturating_add(volume.bytes_total));
@@ -129,7 +129,23 @@ fn copy_volumes(state: &State, mv: &Move, workload: &Workload) -> Verdict {
     if !is_online(state, &mv.source) {
         return fail(format!("source {} is offline", name(state, &mv.source)));
     }
-    wait("what changed since the last round is being copied")
+    let detail = "what changed since the last round is being copied";
+    status.map_or_else(|| wait(detail), |status| copying(mv, status, detail))
+}
+
+/// A round that is not done: under way, or failed. The target tries on by itself, from where it came to; here is counted
+/// how long it may do so without getting further.
+fn copying(mv: &Move, status: &WorkloadStatus, detail: &str) -> Verdict {
+    let Some(error) = &status.transfer_error else { return wait(detail) };
+    let mut problem = format!("round {} can't be copied ({}): {}", mv.round, error.code, error.message);
+    clip(&mut problem, limits::TEXT_BYTES_MAX);
+    fail(problem)
+}
+
+/// True when the target has finished the round that is wanted.
+pub(crate) fn has_round(state: &State, mv: &Move) -> bool {
+    let done = |workload| round_done(mv, workload, mv.target_status.as_ref()?);
+    mv.round > 0 && state.workload(&mv.workload).and_then(done).is_some()
 }
 
 fn place(state: &State, mv: &Move, workload: &Workload) -> Verdict {
@@ -162,6 +178,10 @@ fn stop_old(state: &State, mv: &Move) -> Verdict {
     }
     wait("source is removing its old copy")
 }
+
+/// Why a move does not wait any longer for the source's word. Its agent has no grant for the old copy: it can't start it,
+/// and removes it as soon as it can; what has state was proven stopped before the switch.
+pub(crate) const LEFT_TO_SOURCE: &str = "left to the source's agent, which removes it and never starts it again";
 
 fn finalize(state: &State, workload: &Workload) -> Verdict {
     match dependants(state, workload).find(|dependant| state.running_move(&dependant.uid).is_some()) {

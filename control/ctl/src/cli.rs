@@ -13,7 +13,7 @@ use crate::out::{Color, Format};
 
 pub use moves::{Drain, Lost, Move, Moves, Placement};
 pub use nouns::{Ctx, CtxCommand, Nodes, NodesCommand, Servers, ServersCommand};
-pub use workloads::{Apps, AppsCommand, Workloads, WorkloadsCommand};
+pub use workloads::{Apps, AppsCommand, Databases, DatabasesCommand, Workloads, WorkloadsCommand};
 
 /// Operates a Caravanserai cluster. Any server answers; give several with --server and it goes on when one is down.
 #[derive(Debug, Parser)]
@@ -35,8 +35,8 @@ Access, first found wins: flags, then CARA_SERVERS, CARA_TOKEN, CARA_TOKEN_FILE,
 then the current context (caractrl ctx).
 
 Exit codes: 0 ok, 1 other, 2 usage or bad input, 3 not found, 4 conflict, 5 not allowed, 6 unreachable or no quorum,
-7 the operation failed, 8 time is over and the operation goes on, 130 detached. A move that is rolled back and a drain
-that leaves something behind are 1.";
+7 the operation failed (a move that was rolled back, a drain that leaves something behind), 8 time is over and the
+operation goes on, 130 detached.";
 
 /// Flags of every command.
 #[derive(Debug, Clone, Args)]
@@ -91,7 +91,7 @@ pub enum Command {
     Apps(Apps),
     /// Databases.
     #[command(visible_aliases = ["database", "db"])]
-    Databases(Workloads),
+    Databases(Databases),
     /// Projects: workloads of several containers on one node.
     #[command(visible_aliases = ["project", "pj"])]
     Projects(Workloads),

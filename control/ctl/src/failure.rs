@@ -20,7 +20,7 @@ pub mod exit {
     pub const AUTH: u8 = 5;
     /// No server can be reached, or there is no quorum.
     pub const UNREACHABLE: u8 = 6;
-    /// The operation was carried out and failed.
+    /// The operation was carried out and failed: a move was rolled back, a drain left something behind.
     pub const FAILED: u8 = 7;
     /// The time is over; the operation goes on.
     pub const TIMEOUT: u8 = 8;

@@ -1,6 +1,7 @@
 //! Waiting for what was asked for, with progress that a person can read: a line that is rewritten on a terminal, one
 //! line per change in a pipe. Ctrl-C ends the waiting, not the work, and says so.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -167,6 +168,7 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
+        *ui.live.lock().unwrap_or_else(PoisonError::into_inner) = bar.clone();
         Self { title: title.to_owned(), bar, ui: ui.clone(), last: String::new() }
     }
 
@@ -187,10 +189,7 @@ impl Progress {
 
     /// A line that stays, above the one that is rewritten.
     pub(crate) fn say(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| self.ui.note(line)),
-            None => self.ui.note(line),
-        }
+        self.ui.note(line);
     }
 
     fn done(&mut self, story: &str) {
@@ -201,6 +200,7 @@ impl Progress {
     /// Takes the line away.
     pub(crate) fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
+            *self.ui.live.lock().unwrap_or_else(PoisonError::into_inner) = None;
             bar.finish_and_clear();
         }
     }

@@ -88,13 +88,13 @@ fn a_move_shows_its_plan_its_phases_and_the_measured_downtime() {
 }
 
 #[test]
-fn a_move_that_is_rolled_back_is_1_with_the_cause_and_the_next_step() {
+fn a_move_that_is_rolled_back_is_7_with_the_cause_and_the_next_step() {
     let home = home();
     let mut over = a_move("rollback", "rolled_back");
     over["error"] = json!("target failed: no such image");
     let (address, requests) = serve(Script::new(&[(200, plan()), (202, a_move("preflight", "running")), (200, over)]));
     let output = run(home.path(), &address, &["nodes", "move", "database/ledger", "--to", "w2", "--yes"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(7));
     let said = text(&output.stderr);
     assert!(said.contains("error[move-rolled-back]: database/ledger was not moved; w1 has it, as before"), "{said}");
     assert!(said.contains("why: target failed: no such image") && said.contains("caractrl nodes moves m1"), "{said}");
@@ -246,7 +246,7 @@ fn a_drain_tells_every_move_and_what_is_blocked() {
     ]);
     let (address, requests) = serve(script);
     let output = run(home.path(), &address, &["nodes", "drain", "w1", "--target", "w2", "--yes"]);
-    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("", Some(1)));
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("", Some(7)));
     let said = text(&output.stderr);
     for part in [
         "Plan:         drain w1: 1 to move, 1 blocked",

@@ -123,6 +123,7 @@ pub fn status_report(from: wire::Status, transfers: Vec<VolumeTransfer>) -> Stat
             changed_at_ms: 0,
             ready: from.ready,
             transfers,
+            transfer_error: None,
         },
     }
 }

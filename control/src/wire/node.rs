@@ -74,6 +74,7 @@ pub fn node_view(state: &State, node: &Node, last_heard_ms: Option<u64>, now_ms:
                 arch: facts.arch.clone(),
                 kernel: facts.kernel.clone(),
                 runtime: facts.runtime.clone(),
+                feature_level: node.feature_level,
             }),
             network: (!node.address.is_empty()).then(|| Network { ip: node.address.clone() }),
             capacity: quantities(&facts.capacity),

@@ -134,6 +134,9 @@ pub struct AgentInfo {
     pub kernel: String,
     /// Container engine and its version.
     pub runtime: String,
+    /// The highest feature level that it supports; 0 = it has not said.
+    #[serde(default)]
+    pub feature_level: u32,
 }
 
 /// Network facts of a node.

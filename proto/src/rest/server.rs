@@ -20,6 +20,9 @@ pub struct ClusterView {
     pub voters: u64,
     /// How many more voters may fail before writes stop.
     pub can_lose: u64,
+    /// What all servers have agreed to support; it rises by itself once each server supports more. 0 = not known.
+    #[serde(default)]
+    pub feature_level: u32,
     /// Ordered by id.
     pub servers: Vec<ServerView>,
 }
@@ -45,4 +48,7 @@ pub struct ServerView {
     /// Version of `cara-server`; empty when unknown.
     #[serde(default)]
     pub version: String,
+    /// The highest feature level that it supports; 0 = not known.
+    #[serde(default)]
+    pub feature_level: u32,
 }

@@ -62,7 +62,8 @@ pub struct WorkloadSpec {
     /// Database: the image's version; absent = one that is known to work.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// Database: keep a second volume for an archive of its write-ahead log; postgres only.
+    /// Database: keep a second volume for an archive of its write-ahead log; postgres only. Never pruned by the cluster: it
+    /// grows until the operator removes what no backup needs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wal_archive: bool,
     /// Stopped, with its node and its volumes kept.

@@ -25,7 +25,8 @@ pub struct AdvanceMove {
     /// Its step count when the proposer looked.
     #[prost(uint32, tag = "4")]
     pub expect_step: u32,
-    /// `ok`: on to the next phase or round. `retry`: another attempt. `waiting`: only written down. `failed`: back.
+    /// `ok`: on to the next phase or round. `retry`: another attempt. `waiting`: only written down. `failed`: back; after
+    /// the switch, where there is no way back, on without the source's word.
     #[prost(message, required, tag = "5")]
     pub outcome: StepOutcome,
     /// For people; with `ok` the reason is the state's own.
@@ -71,6 +72,9 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: AdvanceMove) -> Result
         }
         (StepOutcome::Failed, Verdict::Wait(_) | Verdict::Fail(_)) if mv.can_roll_back() => {
             Ok(state.roll_back(cx, &cmd.id, cmd.detail))
+        }
+        (StepOutcome::Failed, Verdict::Wait(_)) if mv.phase == MovePhase::StopOld => {
+            Ok(state.leave_old_copy(cx, &cmd.id, cmd.detail))
         }
         (StepOutcome::Failed, Verdict::Wait(reason) | Verdict::Fail(reason)) => Err(not_ready(mv, reason)),
     }

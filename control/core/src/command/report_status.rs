@@ -47,7 +47,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: ReportStatus) -> Resul
     for mut report in cmd.statuses {
         if !moves {
             // Servers from before moves can't read these, and all must store the same.
-            (report.status.ready, report.status.transfers) = (false, Vec::new());
+            (report.status.ready, report.status.transfers, report.status.transfer_error) = (false, Vec::new(), None);
         }
         events.extend(take(state, cx, &cmd.node, report));
     }
@@ -89,7 +89,16 @@ fn take_of_target(state: &mut State, cx: &Context, node: &NodeId, report: Status
     }
     let status = news(cx, mv.target_status.as_ref(), report.status)?;
     let (id, name) = (mv.id.clone(), mv.name.clone());
-    state.edit_move(cx, &id, |mv| mv.target_status = Some(status));
+    state.edit_move(cx, &id, |mv| {
+        if let Some(error) = &status.transfer_error {
+            // Attempts go on where the one before ended: one that got further begins the count anew.
+            if error.bytes_sent > mv.bytes_at_error {
+                mv.attempt = 1;
+            }
+            mv.bytes_at_error = error.bytes_sent;
+        }
+        mv.target_status = Some(status);
+    });
     Some(Event::MoveUpdated { id, uid: report.uid, name })
 }
 
@@ -137,6 +146,10 @@ fn take_quarantine(state: &mut State, cx: &Context, node: &NodeId, quarantine: Q
 fn clip(status: &mut WorkloadStatus) {
     super::clip(&mut status.reason, limits::MESSAGE_BYTES_MAX);
     super::clip(&mut status.message, limits::MESSAGE_BYTES_MAX);
+    if let Some(error) = &mut status.transfer_error {
+        super::clip(&mut error.code, limits::TEXT_BYTES_MAX);
+        super::clip(&mut error.message, limits::TEXT_BYTES_MAX);
+    }
     status.transfers.truncate(limits::VOLUMES_MAX);
     for transfer in &mut status.transfers {
         for text in [&mut transfer.volume, &mut transfer.source_digest, &mut transfer.target_digest] {

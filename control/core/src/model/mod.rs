@@ -28,6 +28,8 @@ pub use spec::{
     DatabaseSpec, Engine, HealthCheck, Ingress, Port, Probe, Protocol, Resources, ServiceSpec, VolumeKind, VolumeMount,
     VolumeSpec, WorkloadSpec,
 };
-pub use status::{ContainerState, ContainerStatus, Phase, RemovedGrant, StatusReport, VolumeTransfer, WorkloadStatus};
+pub use status::{
+    ContainerState, ContainerStatus, Phase, RemovedGrant, StatusReport, TransferError, VolumeTransfer, WorkloadStatus,
+};
 pub use verified_move::{Move, MovePhase, MoveSettings, MoveStatus, MoveStep, StepOutcome};
 pub use workload::{Placement, Rejection, Workload, WorkloadKind};

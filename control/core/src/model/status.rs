@@ -30,6 +30,23 @@ pub struct WorkloadStatus {
     /// On the target of a move: how far each managed volume is.
     #[prost(message, repeated, tag = "8")]
     pub transfers: Vec<VolumeTransfer>,
+    /// On the target of a move: why the round that runs does not go on; none while it does.
+    #[prost(message, optional, tag = "9")]
+    pub transfer_error: Option<TransferError>,
+}
+
+/// The last attempt at a round of copying has failed. The target tries on by itself, from where it came to.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct TransferError {
+    /// One word for programs, as `source_failed`.
+    #[prost(string, tag = "1")]
+    pub code: String,
+    /// For people.
+    #[prost(string, tag = "2")]
+    pub message: String,
+    /// What was sent in this round so far, in all attempts.
+    #[prost(uint64, tag = "3")]
+    pub bytes_sent: u64,
 }
 
 /// The last round of a volume's copy that the target finished.

@@ -107,6 +107,9 @@ pub struct Move {
     /// Set by apply.
     #[prost(message, required, tag = "29")]
     pub revision: Revision,
+    /// How far the round of copying had come when it failed last: an attempt that got further is not held against it.
+    #[prost(uint64, tag = "30")]
+    pub bytes_at_error: u64,
 }
 
 /// How patient a move is.

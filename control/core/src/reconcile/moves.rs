@@ -51,7 +51,10 @@ fn step(
             if let Some(patience_ms) = patience_ms(mv) {
                 let end_ms = watched.phase_since_ms.saturating_add(patience_ms);
                 if now_ms >= end_ms {
-                    return Some((StepOutcome::Failed, format!("{detail}, for {} s", patience_ms / 1_000)));
+                    let over = format!("{detail}, for {} s", patience_ms / 1_000);
+                    let left = mv.phase == MovePhase::StopOld;
+                    let detail = if left { format!("{over}: {}", moves::LEFT_TO_SOURCE) } else { over };
+                    return Some((StepOutcome::Failed, detail));
                 }
                 wake(decision, end_ms);
             }
@@ -71,16 +74,15 @@ fn step(
     }
 }
 
-/// How long the phase may wait; `None` = as long as it takes: copies make progress of their own, and what is committed,
-/// or on its way back, has no other way.
+/// How long the phase may wait; `None` = as long as it takes: copies make progress of their own and say when they fail,
+/// and what ends a move, or is on its way back, has no other way.
 fn patience_ms(mv: &Move) -> Option<u64> {
     match mv.phase {
-        MovePhase::StopSource | MovePhase::Place | MovePhase::Verify => Some(mv.settings.verify_timeout_ms),
-        MovePhase::Preflight
-        | MovePhase::CopyVolumes
-        | MovePhase::StopOld
-        | MovePhase::Finalize
-        | MovePhase::Done
-        | MovePhase::Rollback => None,
+        MovePhase::StopSource | MovePhase::Place | MovePhase::Verify | MovePhase::StopOld => {
+            Some(mv.settings.verify_timeout_ms)
+        }
+        MovePhase::Preflight | MovePhase::CopyVolumes | MovePhase::Finalize | MovePhase::Done | MovePhase::Rollback => {
+            None
+        }
     }
 }

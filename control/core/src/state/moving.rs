@@ -62,6 +62,7 @@ impl State {
                 self.edit_move(cx, id, |mv| {
                     mv.round += 1;
                     mv.attempt = 1;
+                    mv.bytes_at_error = 0;
                 });
                 self.move_changed(id)
             }
@@ -70,12 +71,17 @@ impl State {
         }
     }
 
-    /// Tries the phase again. A copy whose digests differed is another round, so that no late word of the old one counts.
+    /// Tries the phase again. A copy that was finished and differs is another round, so that no late word of the old one
+    /// counts; one that has failed on its way goes on in its round.
     pub(crate) fn retry_move(&mut self, cx: &Context, id: &MoveId, detail: String) -> Vec<Event> {
         self.note_step(cx, id, StepOutcome::Retry, detail);
+        let again = self.get_move(id).is_some_and(|mv| moves::has_round(self, mv));
         self.edit_move(cx, id, |mv| {
             mv.attempt += 1;
-            mv.round += u32::from(mv.phase == MovePhase::CopyVolumes && mv.round > 0);
+            if mv.phase == MovePhase::CopyVolumes && again {
+                mv.round += 1;
+                mv.bytes_at_error = 0;
+            }
         });
         self.move_changed(id)
     }
@@ -109,6 +115,7 @@ impl State {
         self.edit_move(cx, id, |mv| {
             mv.phase = phase;
             mv.attempt = 1;
+            mv.bytes_at_error = 0;
             match phase {
                 MovePhase::CopyVolumes => {
                     mv.stopped_at_ms = stopped_at_ms.filter(|_| !suspended);
@@ -161,11 +168,18 @@ impl State {
         events
     }
 
-    /// Whoever uses a database that has moved is granted anew where it is: it starts again and finds the new address.
-    fn restart_dependants(&mut self, cx: &Context, uid: &WorkloadUid) -> Vec<Event> {
+    /// Ends the wait for the source's word about its old copy, after the switch.
+    pub(crate) fn leave_old_copy(&mut self, cx: &Context, id: &MoveId, detail: String) -> Vec<Event> {
+        self.note_step(cx, id, StepOutcome::Ok, detail);
+        self.enter(cx, id, MovePhase::Finalize)
+    }
+
+    /// Whoever uses a database that has another node is granted anew where it is: it starts again and finds the new
+    /// address. What is being moved itself starts at its target.
+    pub(crate) fn restart_dependants(&mut self, cx: &Context, uid: &WorkloadUid) -> Vec<Event> {
         let Some(database) = self.workload(uid) else { return Vec::new() };
         let again: Vec<(WorkloadUid, Placement)> = moves::dependants(self, database)
-            .filter(|dependant| !dependant.deleting)
+            .filter(|dependant| !dependant.deleting && self.running_move(&dependant.uid).is_none())
             .filter_map(|dependant| Some((dependant.uid.clone(), dependant.placement.clone()?)))
             .collect();
         again.into_iter().flat_map(|(uid, p)| self.grant(cx, &uid, p.node, p.auto_placed)).collect()

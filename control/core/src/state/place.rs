@@ -13,8 +13,8 @@ impl State {
     /// Gives the workload to a node under the next generation. Empty when there is no such workload.
     pub(crate) fn grant(&mut self, cx: &Context, uid: &WorkloadUid, node: NodeId, auto_placed: bool) -> Vec<Event> {
         let mut events = Vec::new();
-        // Servers from before moves write no data generation: it begins when all know it.
-        let dated = self.supports(Feature::Moves);
+        // Servers and agents from before moves know no data generation: it begins when all who name the volumes know it.
+        let dated = self.supports(Feature::Moves) && self.node(&node).is_none_or(|node| node.supports(Feature::Moves));
         self.edit_workload(cx, uid, |workload| {
             let first = workload.last_generation == Generation(0);
             let mut generation = workload.last_generation.next();
@@ -22,8 +22,8 @@ impl State {
                 generation = Generation(1);
             }
             workload.last_generation = generation;
-            if dated && (first || workload.fresh_data) {
-                workload.data_generation = generation;
+            if first || workload.fresh_data {
+                workload.data_generation = if dated { generation } else { Generation(0) };
                 workload.fresh_data = false;
             }
             workload.placement =
@@ -42,7 +42,13 @@ impl State {
         let Some(workload) = self.workloads.get(uid) else { return Vec::new() };
         let auto_placed = workload.explicit_node.is_none();
         match schedule::choose(self, workload, Purpose::Place) {
-            Ok(node) => self.grant(cx, uid, node, auto_placed),
+            Ok(node) => {
+                let mut events = self.grant(cx, uid, node, auto_placed);
+                if self.supports(Feature::Moves) {
+                    events.extend(self.restart_dependants(cx, uid)); // They have the address of a node that was given up.
+                }
+                events
+            }
             Err(none) if !is_news(workload, &none) => Vec::new(),
             Err(none) => {
                 let (kind, name) = (workload.kind, workload.name.clone());

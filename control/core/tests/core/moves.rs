@@ -130,11 +130,11 @@ fn a_stateful_move_stops_copies_and_starts_and_tells_the_downtime() {
     assert_eq!((workload.data_generation, workload.placement.as_ref().unwrap().node.clone()), (Generation(2), b));
     let cancel = CancelMove { id: "m1".into(), reason: String::new() };
     assert_eq!(world.refused(cancel), "move-committed");
-    let back = world.step_of("m1", StepOutcome::Failed);
-    assert_eq!(world.refused(back), "move-not-ready", "what has switched never rolls back");
     // The source is off: it cleans up when it is back.
     world.ok(CloseSession { node: a.clone(), epoch: world.epoch(&a), reason: String::new() });
     world.advance("m1", StepOutcome::Ok);
+    let back = world.step_of("m1", StepOutcome::Failed);
+    assert_eq!(world.refused(back), "move-not-ready", "what has switched never rolls back");
     world.advance("m1", StepOutcome::Ok);
     assert_eq!(world.mv("m1").status, MoveStatus::Succeeded);
     world.open(&a);

@@ -140,3 +140,106 @@ fn what_is_being_moved_is_neither_rescheduled_nor_expired() {
     assert!(!decision.commands.iter().any(|command| matches!(command, Command::RevokePlacement(_))));
     assert!(world.mv("m1").is_running());
 }
+
+/// A move with a volume whose first round the target fills.
+fn copying() -> (World, Heard) {
+    let (mut world, heard) = moving(true);
+    say(&mut world, Phase::Pending, |status| status.ready = true);
+    (world, heard)
+}
+
+fn says_that_copying_fails(world: &mut World, bytes_sent: u64) {
+    let error = TransferError { code: "source_failed".into(), message: "no such volume".into(), bytes_sent };
+    say(world, Phase::Pending, |status| {
+        status.ready = true;
+        status.transfer_error = Some(error);
+    });
+}
+
+#[test]
+fn a_copy_that_fails_is_given_up_after_five_attempts_that_get_no_further() {
+    let (mut world, mut heard) = copying();
+    says_that_copying_fails(&mut world, 0);
+    pass(&mut world, &mut heard, 0);
+    for attempt in 1..=4 {
+        pass(&mut world, &mut heard, attempt * 3_000);
+        pass(&mut world, &mut heard, attempt * 3_000);
+    }
+    assert_eq!((world.mv("m1").attempt, world.mv("m1").round), (5, 1), "attempts of one round");
+    says_that_copying_fails(&mut world, 7);
+    assert_eq!(world.mv("m1").attempt, 1, "it got further");
+    says_that_copying_fails(&mut world, 7);
+    for attempt in 5..=9 {
+        pass(&mut world, &mut heard, attempt * 3_000);
+        pass(&mut world, &mut heard, attempt * 3_000);
+    }
+    assert_eq!(world.mv("m1").phase, MovePhase::Rollback);
+    assert_eq!(world.mv("m1").error, "round 1 can't be copied (source_failed): no such volume");
+}
+
+#[test]
+fn a_failed_last_copy_goes_on_in_its_round_and_ends_with_the_source_running() {
+    let (mut world, mut heard) = copying();
+    let uid = world.mv("m1").workload.clone();
+    let done = |round| VolumeTransfer { volume: "pg".into(), round_done: round, ..Default::default() };
+    say(&mut world, Phase::Pending, |status| (status.ready, status.transfers) = (true, vec![done(1)]));
+    pass(&mut world, &mut heard, 0);
+    let source = world.mv("m1").source.clone();
+    let stopped = world.report_grant(&source, &uid, world.mv("m1").source_generation, Phase::Stopped);
+    world.ok(stopped);
+    pass(&mut world, &mut heard, 0);
+    assert_eq!((world.mv("m1").phase, world.mv("m1").round), (MovePhase::CopyVolumes, 2));
+    says_that_copying_fails(&mut world, 0);
+    pass(&mut world, &mut heard, 0);
+    for attempt in 1..=5 {
+        assert_eq!(world.mv("m1").round, 2);
+        pass(&mut world, &mut heard, attempt * 3_000);
+        pass(&mut world, &mut heard, attempt * 3_000);
+    }
+    assert_eq!(world.mv("m1").phase, MovePhase::Rollback);
+    let told = desired_set(&world.state, &source);
+    assert_eq!(told[0].mode, Mode::Run);
+}
+
+#[test]
+fn an_old_copy_that_its_source_never_reports_gone_is_left_to_it() {
+    let (mut world, mut heard) = moving(false);
+    say(&mut world, Phase::Pending, |status| status.ready = true);
+    pass(&mut world, &mut heard, 0);
+    say(&mut world, Phase::Running, |status| status.containers = vec![ContainerStatus::default()]);
+    pass(&mut world, &mut heard, 0);
+    pass(&mut world, &mut heard, 0);
+    assert_eq!(world.mv("m1").phase, MovePhase::StopOld);
+    pass(&mut world, &mut heard, 0);
+    pass(&mut world, &mut heard, 5 * MINUTE_MS - 1);
+    assert_eq!(world.mv("m1").phase, MovePhase::StopOld);
+    pass(&mut world, &mut heard, 5 * MINUTE_MS);
+    pass(&mut world, &mut heard, 5 * MINUTE_MS);
+    assert_eq!(world.mv("m1").status, MoveStatus::Succeeded);
+    let left = world.mv("m1").steps.iter().find(|step| step.detail.contains("left to the source's agent")).unwrap();
+    assert_eq!((left.phase, left.outcome), (MovePhase::StopOld, StepOutcome::Ok));
+}
+
+#[test]
+fn who_uses_a_database_is_restarted_when_it_is_placed_again_after_its_node_was_lost() {
+    let mut world = World::moving();
+    let a = world.node("a");
+    let mut store = world.app_command("store", "redis:7");
+    store.kind = WorkloadKind::Database;
+    store.spec.database = Some(DatabaseSpec { engine: Engine::Redis, version: "7".into() });
+    store.spec.volumes = vec![VolumeSpec { name: "data".into(), kind: VolumeKind::Managed }];
+    let store = world.workload_answer(store).uid;
+    world.node("b");
+    let mut web = world.app_command("web", "nginx");
+    web.spec.dependencies = vec!["store".into()];
+    world.workload_answer(web);
+    let before = world.workload("web").placement.clone().unwrap();
+    assert_ne!(before.node, a, "only the database is lost");
+    world.ok(CloseSession { node: a.clone(), epoch: world.epoch(&a), reason: String::new() });
+    world.ok(LoseNode { node: a, reason: "fire".into() });
+    pass(&mut world, &mut Heard::default(), 0);
+    assert_eq!(world.state.workload(&store).unwrap().placement.as_ref().unwrap().node, before.node);
+    let after = world.workload("web").placement.clone().unwrap();
+    assert_eq!(after.node, before.node);
+    assert!(after.generation > before.generation, "it starts again, and finds the new address");
+}

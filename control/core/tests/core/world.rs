@@ -78,6 +78,17 @@ impl World {
         }
     }
 
+    /// An agent's word about one grant of a workload.
+    pub fn report_grant(&self, node: &NodeId, uid: &WorkloadUid, grant: Generation, phase: Phase) -> ReportStatus {
+        let status = WorkloadStatus { observed_generation: grant, phase, ..Default::default() };
+        ReportStatus {
+            node: node.clone(),
+            epoch: self.epoch(node),
+            statuses: vec![StatusReport { uid: uid.clone(), status }],
+            ..Default::default()
+        }
+    }
+
     /// A number never given before, for names and ids.
     pub fn fresh(&mut self) -> u64 {
         self.made += 1;
@@ -175,6 +186,7 @@ impl World {
             server: ServerId(1),
             facts: Facts::default(),
             address: String::new(),
+            feature_level: 0,
         }
     }
 

@@ -12,7 +12,7 @@ Examples:
   caractrl nodes move app web --to w2 --yes --detach
 
 It is followed to its end, however long that takes; --timeout and Ctrl-C end the following, never the move.
-Exit codes: 0 moved, 1 rolled back or failed, 8 --timeout is over, 130 detached by Ctrl-C.";
+Exit codes: 0 moved, 7 rolled back or failed, 8 --timeout is over, 130 detached by Ctrl-C.";
 
 /// `nodes move`.
 #[derive(Debug, Args)]
@@ -84,7 +84,7 @@ Examples:
 
 The node is cordoned at once and stays so. Workloads move one after the other, databases first; the first move that
 fails ends the drain. --timeout and Ctrl-C end the following, never the drain.
-Exit codes: 0 empty, 1 something stays, 8 --timeout is over, 130 detached by Ctrl-C.";
+Exit codes: 0 empty, 7 something stays, 8 --timeout is over, 130 detached by Ctrl-C.";
 
 /// `nodes drain`.
 #[derive(Debug, Args)]

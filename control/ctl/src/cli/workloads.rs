@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-/// `databases`, `projects`.
+/// `projects`.
 #[derive(Debug, Args)]
 pub struct Workloads {
     /// List when nothing is said.
@@ -34,6 +34,38 @@ pub enum WorkloadsCommand {
     Restart {
         /// Name.
         name: String,
+    },
+}
+
+/// `databases`.
+#[derive(Debug, Args)]
+pub struct Databases {
+    /// List when nothing is said.
+    #[command(subcommand)]
+    pub command: Option<DatabasesCommand>,
+}
+
+const CONNECTION_EXAMPLES: &str = "\
+Examples:
+  caractrl databases connection ledger
+  psql \"$(caractrl databases connection ledger --show-password -o name)\"
+
+It needs a root token. `-o name` prints the URL alone.";
+
+/// `databases ...`.
+#[derive(Debug, Subcommand)]
+pub enum DatabasesCommand {
+    /// What all workloads have.
+    #[command(flatten)]
+    Common(WorkloadsCommand),
+    /// Show where a database is reached: URL, host, port, user.
+    #[command(after_help = CONNECTION_EXAMPLES)]
+    Connection {
+        /// Name of the database.
+        name: String,
+        /// Show the password too; otherwise *** stands for it.
+        #[arg(long)]
+        show_password: bool,
     },
 }
 

@@ -5,6 +5,7 @@ mod apply;
 mod ask;
 mod completion;
 mod ctx;
+mod databases;
 mod delete;
 mod describe;
 mod dev;
@@ -67,7 +68,7 @@ async fn dispatch(cx: &Context, command: Command) -> Outcome {
         Command::Logs(args) => logs::run(cx, &args).await,
         Command::Nodes(args) => nodes::run(cx, args.command).await,
         Command::Apps(args) => workloads::apps(cx, args.command).await,
-        Command::Databases(args) => workloads::run(cx, Kind::Database, args.command).await,
+        Command::Databases(args) => databases::run(cx, args.command).await,
         Command::Projects(args) => workloads::run(cx, Kind::Project, args.command).await,
         Command::Servers(args) => servers::run(cx, args.command).await,
         Command::Ctx(args) => ctx::run(cx, args.command),

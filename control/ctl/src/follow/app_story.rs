@@ -33,12 +33,12 @@ fn line(step: &AppMoveStep) -> String {
 }
 
 /// # Errors
-/// 1 when it did not succeed.
+/// 7 when it did not succeed.
 pub(super) fn verdict(app: &str, mv: &AppMoveView) -> Outcome {
     if matches!(mv.status.as_str(), "succeeded" | "") {
         return Ok(());
     }
-    Err(Failure::new(exit::OTHER, "move-failed", format!("app/{app} was not moved"))
+    Err(Failure::new(exit::FAILED, "move-failed", format!("app/{app} was not moved"))
         .why(mv.error.clone().unwrap_or_default())
         .next(format!("remove the cause, then move it again; `caractrl describe app {app}` shows where it is")))
 }
@@ -67,7 +67,7 @@ mod tests {
         let heard = story.hear(&mv);
         assert_eq!((heard.lines, heard.over), (vec!["move_volume:data  failed  disk full".to_owned()], true));
         let failure = verdict("web", &mv).expect_err("failed");
-        assert_eq!((failure.exit, failure.why.as_str()), (1, "disk full"));
+        assert_eq!((failure.exit, failure.why.as_str()), (7, "disk full"));
         assert_eq!(verdict("web", &AppMoveView { status: "succeeded".into(), ..mv }), Ok(()));
     }
 }

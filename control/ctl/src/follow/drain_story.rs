@@ -86,10 +86,10 @@ impl DrainStory {
             format!("`caractrl nodes drain {node}` goes on, `caractrl nodes uncordon {node}` takes workloads again");
         let failure = match drain.status.as_str() {
             "cancelled" => {
-                Failure::new(exit::OTHER, "drain-cancelled", format!("the drain of {node} was cancelled: {count}"))
+                Failure::new(exit::FAILED, "drain-cancelled", format!("the drain of {node} was cancelled: {count}"))
                     .next(again)
             }
-            _ => Failure::new(exit::OTHER, "drain-failed", format!("{node} is not empty: {count}; it stays cordoned"))
+            _ => Failure::new(exit::FAILED, "drain-failed", format!("{node} is not empty: {count}; it stays cordoned"))
                 .next(format!("remove the cause, then {again}")),
         };
         let error = drain.error.clone().filter(|error| !error.is_empty());
@@ -192,10 +192,10 @@ mod tests {
         assert_eq!(heard.lines[2], "blocked  app/cache: w2 offline, w3 label disk=ssd missing");
         assert!(heard.over && story.hear(&failed, &[], Duration::ZERO).lines.is_empty());
         let failure = story.verdict(&failed).expect_err("not empty");
-        assert_eq!((failure.exit, failure.code.as_str()), (1, "drain-failed"));
+        assert_eq!((failure.exit, failure.code.as_str()), (7, "drain-failed"));
         assert_eq!(failure.what, "w1 is not empty: 1 of 2 moved; it stays cordoned");
         assert_eq!(failure.why, "1 stays\napp/cache: w2 offline, w3 label disk=ssd missing");
         let failure = story.verdict(&drain("cancelled", &[])).expect_err("cancelled");
-        assert_eq!((failure.exit, failure.code.as_str()), (1, "drain-cancelled"));
+        assert_eq!((failure.exit, failure.code.as_str()), (7, "drain-cancelled"));
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Heard {
 /// Follows a move to its end and gives the move as the API tells it.
 ///
 /// # Errors
-/// 1 when it was rolled back or failed, 8 when --timeout is over, 130 after Ctrl-C, 6 without any server for long.
+/// 7 when it was rolled back or failed, 8 when --timeout is over, 130 after Ctrl-C, 6 without any server for long.
 pub(crate) async fn a_move(cx: &Context, client: &Client, id: &str, title: &str) -> Outcome<Value> {
     let path = move_path(id);
     let next = format!("`caractrl nodes moves {id}` shows it, `caractrl nodes cancel-move {id}` takes it back");
@@ -71,7 +71,7 @@ pub(crate) async fn a_move(cx: &Context, client: &Client, id: &str, title: &str)
 /// Follows a drain, move by move, and gives it as the API tells it.
 ///
 /// # Errors
-/// As [`a_move`]; 1 when something stays on the node.
+/// As [`a_move`]; 7 when something stays on the node.
 pub(crate) async fn a_drain(cx: &Context, client: &Client, id: &str, node: &str) -> Outcome<Value> {
     let path = format!("/node-drains/{}", segment(id));
     let title = format!("drain of {node}");
@@ -127,7 +127,7 @@ pub(crate) async fn an_app(cx: &Context, client: &Client, app: &str, id: &str) -
 /// The steps of an app's move that was over at once.
 ///
 /// # Errors
-/// 1 when it failed.
+/// 7 when it failed.
 pub(crate) fn an_app_at_once(cx: &Context, app: &str, mv: &AppMoveView) -> Outcome {
     for line in AppStory::default().hear(mv).lines {
         cx.ui.note(&line);

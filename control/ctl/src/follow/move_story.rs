@@ -49,7 +49,7 @@ pub(crate) fn title(mv: &MoveView) -> String {
 /// The last line of a move that is over: what became of it, or why not.
 ///
 /// # Errors
-/// 1 when it was rolled back or failed, with the cause and the next step.
+/// 7 when it was rolled back or failed, with the cause and the next step.
 pub(crate) fn verdict(mv: &MoveView) -> Outcome<String> {
     let title = title(mv);
     let (from, to) = (&mv.from_node, &mv.to_node);
@@ -57,14 +57,14 @@ pub(crate) fn verdict(mv: &MoveView) -> Outcome<String> {
     let failure = match mv.status.as_str() {
         "succeeded" => return Ok(clean(&format!("{title} moved from {from} to {to}{}; {}", took(mv), downtime(mv)))),
         "rolled_back" => {
-            Failure::new(exit::OTHER, "move-rolled-back", format!("{title} was not moved; {from} has it, as before"))
+            Failure::new(exit::FAILED, "move-rolled-back", format!("{title} was not moved; {from} has it, as before"))
                 .next(format!("remove the cause, then move it again; {look}"))
         }
         "failed" => {
-            Failure::new(exit::OTHER, "move-failed", format!("{title}: the move failed, and it may not run anywhere"))
+            Failure::new(exit::FAILED, "move-failed", format!("{title}: the move failed, and it may not run anywhere"))
                 .next(format!("caractrl describe {} {}; {look}", mv.kind, mv.name))
         }
-        other => Failure::new(exit::OTHER, "move-failed", format!("{title}: the move ended as {other:?}")).next(look),
+        other => Failure::new(exit::FAILED, "move-failed", format!("{title}: the move ended as {other:?}")).next(look),
     };
     Err(failure.why(cause(mv)))
 }
@@ -235,7 +235,7 @@ pub(crate) mod tests {
         let mut mv = sample("rollback", "rolled_back");
         mv.error = Some("target failed: no such image".into());
         let failure = verdict(&mv).expect_err("not moved");
-        assert_eq!((failure.exit, failure.code.as_str()), (1, "move-rolled-back"));
+        assert_eq!((failure.exit, failure.code.as_str()), (7, "move-rolled-back"));
         assert_eq!(failure.what, "database/ledger was not moved; w1 has it, as before");
         assert_eq!(failure.why, "target failed: no such image");
         assert!(failure.next.contains("caractrl nodes moves m1"), "{}", failure.next);
@@ -243,7 +243,7 @@ pub(crate) mod tests {
         mv.steps = vec![step("place", "failed", "no room", 3), step("rollback", "ok", "", 4)];
         assert_eq!(verdict(&mv).expect_err("not moved").why, "no room");
         let failure = verdict(&MoveView { status: "failed".into(), ..mv.clone() }).expect_err("failed");
-        assert_eq!((failure.exit, failure.code.as_str()), (1, "move-failed"));
+        assert_eq!((failure.exit, failure.code.as_str()), (7, "move-failed"));
         assert!(
             verdict(&MoveView { status: "lost_in_time".into(), ..mv })
                 .expect_err("unknown")

@@ -6,8 +6,10 @@ mod table;
 mod time;
 
 use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::ValueEnum;
+use indicatif::ProgressBar;
 use serde_json::Value;
 
 pub use amount::{bytes, gauge, percent, span};
@@ -60,7 +62,13 @@ pub struct Ui {
     pub out_color: bool,
     /// Stderr may carry colour.
     pub err_color: bool,
+    /// The line on stderr that is being rewritten, while there is one; shared by clones, so that whoever has something to
+    /// say meanwhile says it above that line.
+    pub live: LiveLine,
 }
+
+/// See [`Ui::live`].
+pub type LiveLine = Arc<Mutex<Option<ProgressBar>>>;
 
 impl Ui {
     /// Looks at the terminal and at the variables about colour.
@@ -71,7 +79,15 @@ impl Ui {
             Color::Never => false,
             Color::Auto => colored(tty, var),
         };
-        Self { format, headers, out_tty, err_tty, out_color: allowed(out_tty), err_color: allowed(err_tty) }
+        Self {
+            format,
+            headers,
+            out_tty,
+            err_tty,
+            out_color: allowed(out_tty),
+            err_color: allowed(err_tty),
+            live: LiveLine::default(),
+        }
     }
 
     /// Data: one or more lines on stdout. A closed pipe ends the program quietly, as `| head` expects.
@@ -93,8 +109,11 @@ impl Ui {
 
     /// Talk: one line on stderr.
     pub fn note(&self, text: &str) {
-        let mut err = std::io::stderr().lock();
-        let _ = writeln!(err, "{text}"); // Nobody is left to be told.
+        let say = || drop(writeln!(std::io::stderr().lock(), "{text}")); // Nobody is left to be told.
+        match self.live.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            Some(bar) => bar.suspend(say),
+            None => say(),
+        }
     }
 
     /// A failure on stderr.

@@ -53,6 +53,7 @@ fn node(page: &mut Page, node: &Value, now_ms: u64) {
     page.section("Agent");
     for (label, pointer) in [
         ("Version", "version"),
+        ("Feature level", "featureLevel"),
         ("System", "os"),
         ("Architecture", "arch"),
         ("Kernel", "kernel"),
@@ -71,6 +72,9 @@ fn accepts(node: &Value) -> String {
     kinds.iter().filter(|(_, p)| text(node, p) == "yes").map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
+/// An archive that is pruned under somebody who restores from it is none.
+const ARCHIVE_KEPT: &str = "yes; it grows until you remove what no backup needs (pg_archivecleanup), nothing here does";
+
 fn workload(page: &mut Page, workload: &Value) {
     page.field("Phase", text(workload, "/status/phase"));
     page.field("Reason", text(workload, "/status/reason"));
@@ -79,7 +83,8 @@ fn workload(page: &mut Page, workload: &Value) {
     page.field("Suspended", text(workload, "/spec/suspended"));
     page.field("Engine", text(workload, "/spec/engine"));
     page.field("Version", text(workload, "/spec/version"));
-    page.field("WAL archive", text(workload, "/spec/walArchive"));
+    let archives = text(workload, "/spec/walArchive") == "yes";
+    page.field("WAL archive", if archives { ARCHIVE_KEPT.to_owned() } else { text(workload, "/spec/walArchive") });
     page.field("Image", image(workload));
     page.field("Databases", words(workload, "/spec/databases"));
     page.field("Resources", pairs(workload, "/spec/resources"));
@@ -208,7 +213,7 @@ mod tests {
             "Suspended:    yes\n",
             "Engine:       postgres\n",
             "Version:      16\n",
-            "WAL archive:  yes\n",
+            "WAL archive:  yes; it grows until you remove what no backup needs (pg_archivecleanup), nothing here does\n",
             "Resources:    cpu=500m,memory=256Mi\n",
         ] {
             assert!(text.contains(line), "{text}");

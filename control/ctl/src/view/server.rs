@@ -10,7 +10,7 @@ use crate::out::Table;
 pub(super) fn table(items: &[Value], wide: bool) -> Table {
     let mut header = vec!["ID", "NAME", "ROLE", "VOTER", "TERM", "MATCHED", "LAG"];
     if wide {
-        header.extend(["ADDRESS", "VERSION"]);
+        header.extend(["ADDRESS", "VERSION", "LEVEL"]);
     }
     let mut table = Table::new(&header);
     for server in items {
@@ -19,7 +19,7 @@ pub(super) fn table(items: &[Value], wide: bool) -> Table {
             ["/id", "/name", "/role", "/voter", "/term", "/matched"].iter().map(|p| text(server, p)).collect();
         row.push(if leads { String::new() } else { text(server, "/lag") });
         if wide {
-            row.extend([text(server, "/address"), text(server, "/version")]);
+            row.extend([text(server, "/address"), text(server, "/version"), text(server, "/featureLevel")]);
         }
         table.row(row);
     }
@@ -45,7 +45,22 @@ pub(crate) fn summary(cluster: &ClusterView) -> String {
         String::new()
     };
     let lose = if cluster.leader.is_empty() { String::new() } else { format!(" Can lose {} more.", cluster.can_lose) };
-    format!("{quorum}.{lose}{next}")
+    format!("{quorum}.{lose}{next}{}", held_back(cluster))
+}
+
+/// Who keeps the cluster from what other servers support already.
+fn held_back(cluster: &ClusterView) -> String {
+    let highest = cluster.servers.iter().map(|s| s.feature_level).max().unwrap_or_default();
+    if highest <= cluster.feature_level {
+        return String::new();
+    }
+    let behind = cluster.servers.iter().filter(|s| s.feature_level < highest);
+    let behind: Vec<String> = behind.map(|s| format!("{} (at {})", s.name, s.feature_level)).collect();
+    let level = cluster.feature_level;
+    if behind.is_empty() {
+        return format!(" Feature level {level}, about to rise to {highest}.");
+    }
+    format!(" Feature level {level} of {highest}: upgrade {}.", behind.join(", "))
 }
 
 /// The servers as values with the cluster's term, for [`table`].
@@ -101,6 +116,19 @@ mod tests {
              3   s3    follower  yes    3     38       2\n"
         );
         assert_eq!(summary(&cluster), "quorum ok (3 of 3 alive). Can lose 1 more.");
+    }
+
+    #[test]
+    fn who_holds_the_feature_level_back_is_named() {
+        let mut cluster = cluster(&["leader", "follower", "follower"]);
+        cluster.feature_level = 1;
+        cluster.servers.iter_mut().for_each(|server| server.feature_level = 2);
+        assert!(summary(&cluster).ends_with("Feature level 1, about to rise to 2."));
+        cluster.servers[2].feature_level = 1;
+        assert!(summary(&cluster).ends_with("Can lose 1 more. Feature level 1 of 2: upgrade s3 (at 1)."));
+        cluster.servers.remove(2);
+        cluster.feature_level = 2;
+        assert!(!summary(&cluster).contains("Feature level"));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use cara_core::command::ReportStatus;
-use cara_core::model::{MovePhase, Quarantine, QuarantinedVolume, RemovedGrant, VolumeTransfer};
+use cara_core::model::{MovePhase, Quarantine, QuarantinedVolume, RemovedGrant, TransferError, VolumeTransfer};
 use cara_core::{Command, Epoch, Feature, Generation, NodeId, State, WorkloadUid};
 use cara_proto::agent::{HeldVolume, Report};
 use cara_proto::workload::TransferStatus;
@@ -55,8 +55,10 @@ fn command(state: &State, node: &NodeId, epoch: u64, report: Report, now_ms: u64
     let moves = state.supports(Feature::Moves);
     let statuses = report.statuses.into_iter().map(|mut status| {
         let said = status.transfer.take().unwrap_or_default();
-        let transfers = transfers(state, node, &WorkloadUid::new(status.uid.as_str()), &said);
-        wire::status_report(status, transfers)
+        let uid = WorkloadUid::new(status.uid.as_str());
+        let mut report = wire::status_report(status, transfers(state, node, &uid, &said));
+        report.status.transfer_error = transfer_error(state, node, &uid, said);
+        report
     });
     let grants = report
         .removed_generations
@@ -106,6 +108,16 @@ fn transfers(state: &State, node: &NodeId, uid: &WorkloadUid, said: &TransferSta
         target_digest: target_digest.clone(),
     };
     workload.spec.managed_volumes().enumerate().map(volume).collect()
+}
+
+/// Why the copying does not go on. That the source can't be dialled is none yet: the relay is tried first.
+fn transfer_error(state: &State, node: &NodeId, uid: &WorkloadUid, said: TransferStatus) -> Option<TransferError> {
+    let mv = state.running_move(uid).filter(|mv| mv.target == *node && mv.id.as_str() == said.move_id)?;
+    let copies = matches!(mv.phase, MovePhase::Preflight | MovePhase::CopyVolumes);
+    if !copies || said.error_code.is_empty() || said.unreachable {
+        return None;
+    }
+    Some(TransferError { code: said.error_code, message: said.error, bytes_sent: said.bytes_sent })
 }
 
 /// The volumes in quarantine. Since when is this side's to say: it stays what it was when it was said first.

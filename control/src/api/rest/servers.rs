@@ -48,6 +48,7 @@ fn view(api: &Api) -> ClusterView {
                     voter,
                     matched,
                     lag: if leads || own { last_log.saturating_sub(matched) } else { 0 },
+                    feature_level: server.level(),
                     version: if own { env!("CARGO_PKG_VERSION").into() } else { String::new() },
                 }
             })
@@ -64,6 +65,7 @@ fn view(api: &Api) -> ClusterView {
         voters_alive,
         voters,
         can_lose: voters_alive.saturating_sub(quorum),
+        feature_level: api.read_local(|state| state.cluster().map_or(0, |cluster| cluster.feature_level)),
         servers,
     }
 }
