@@ -5,7 +5,7 @@
 //! preflight      run    ⇄   receive              stop_old   retire     run
 //! stop_source    stop       receive              finalize   -          run
 //! copy_volumes   stop   ⇄   receive              rollback   stop, then run again   discard
-//! place, verify  stop       run                  (⇄: with the transfer; stateless sources run until stop_old)
+//! place, verify  stop       run                  (⇄: with the transfer; stateless sources run on until they are released in stop_old)
 //! ```
 //! `Invariant:` of a stateful workload, at most one node is told to run.
 
@@ -126,7 +126,8 @@ fn visitor(state: &State, mv: &Move, node: &NodeId) -> Option<Assignment> {
         MovePhase::Place | MovePhase::Verify if is_target => Some(target(Mode::Run)),
         MovePhase::Rollback if is_target => Some(target(Mode::Discard)),
         MovePhase::StopOld if !is_target => {
-            Some(assignment(workload, mv.source_generation, mv.source_data_generation, Mode::Retire, None))
+            let mode = if mv.is_old_copy_up() && !workload.spec.suspended { Mode::Run } else { Mode::Retire };
+            Some(assignment(workload, mv.source_generation, mv.source_data_generation, mode, None))
         }
         MovePhase::Preflight | MovePhase::StopSource | MovePhase::CopyVolumes | MovePhase::Place => None,
         MovePhase::Verify | MovePhase::Rollback | MovePhase::StopOld | MovePhase::Finalize | MovePhase::Done => None,

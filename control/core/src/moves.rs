@@ -16,6 +16,8 @@ use crate::state::State;
 pub(crate) enum Verdict {
     /// What its phase wants is so.
     Ready(Next, String),
+    /// So too, once the phase has lasted this many ms on the leader's clock.
+    Hold(Next, String, u64),
     /// Not yet.
     Wait(String),
     /// It can't be now; another attempt may do.
@@ -27,6 +29,8 @@ pub(crate) enum Verdict {
 pub(crate) enum Next {
     /// Another round of copying while the source runs.
     Round,
+    /// The old copy of what has no state may go: clients had time to find the new one.
+    Release,
     /// The next phase.
     Phase(MovePhase),
     /// The end of a rollback.
@@ -42,7 +46,7 @@ pub(crate) fn judge(state: &State, mv: &Move) -> Verdict {
         MovePhase::CopyVolumes => copy_volumes(state, mv, workload),
         MovePhase::Place => place(state, mv, workload),
         MovePhase::Verify => verify(state, mv, workload),
-        MovePhase::StopOld => stop_old(state, mv),
+        MovePhase::StopOld => stop_old(state, mv, workload),
         MovePhase::Finalize => finalize(state, workload),
         MovePhase::Done => wait("it is over"),
         MovePhase::Rollback => rollback(state, mv),
@@ -53,6 +57,7 @@ pub(crate) fn judge(state: &State, mv: &Move) -> Verdict {
 pub fn waits_for(state: &State, mv: &Move) -> Option<String> {
     match judge(state, mv) {
         Verdict::Wait(reason) | Verdict::Fail(reason) if mv.is_running() => Some(reason),
+        Verdict::Hold(_, detail, delay_ms) => Some(format!("{detail}, {} s in all", delay_ms / 1_000)),
         Verdict::Ready(..) | Verdict::Wait(_) | Verdict::Fail(_) => None,
     }
 }
@@ -168,13 +173,17 @@ fn verify(state: &State, mv: &Move, workload: &Workload) -> Verdict {
     }
 }
 
-fn stop_old(state: &State, mv: &Move) -> Verdict {
+fn stop_old(state: &State, mv: &Move, workload: &Workload) -> Verdict {
     if mv.source_removed {
         return ready(MovePhase::Finalize, "source has removed its old copy");
     }
     if !is_online(state, &mv.source) {
         let detail = format!("source {} is offline: it removes its old copy when it is back", name(state, &mv.source));
         return Verdict::Ready(Next::Phase(MovePhase::Finalize), detail);
+    }
+    if mv.is_old_copy_up() && !workload.spec.suspended {
+        let detail = "the old copy goes on while clients find the new one";
+        return Verdict::Hold(Next::Release, detail.into(), mv.settings.shutdown_delay_ms);
     }
     wait("source is removing its old copy")
 }

@@ -1,12 +1,12 @@
 //! Drains: begin one, say what one would do, show, list, end.
 
 use cara_core::command::{CancelDrain, StartDrain, plan_drain};
-use cara_core::model::{Drain, MoveSettings};
+use cara_core::model::Drain;
 use cara_core::{Command, DrainId, Rejected, State};
 use cara_proto::rest::{DrainPlan, DrainView};
 
 use super::rest::Asker;
-use super::{Api, find};
+use super::{Api, find, moves};
 use crate::error::ApiError;
 use crate::wire::{drain_plan, drain_view};
 
@@ -81,5 +81,5 @@ impl Api {
 fn start(state: &State, id: DrainId, node: &str, target: &str) -> Result<StartDrain, ApiError> {
     let node = find::node(state, node)?.id.clone();
     let target = find::chosen_node(state, target)?;
-    Ok(StartDrain { id, node, target, settings: MoveSettings::default(), reason: String::new() })
+    Ok(StartDrain { id, node, target, settings: moves::usual_settings(), reason: String::new() })
 }

@@ -143,6 +143,15 @@ fn start(
     Ok(StartMove { id, uid, target, settings: settings(request)? })
 }
 
+/// How long the old copy of what has no state goes on after the switch, unless the caller says otherwise: enough for a
+/// client that asks again every second or two.
+const SHUTDOWN_DELAY_MS: u64 = 5_000;
+
+/// What a caller gets who says nothing.
+pub(super) fn usual_settings() -> MoveSettings {
+    MoveSettings { shutdown_delay_ms: SHUTDOWN_DELAY_MS, ..MoveSettings::default() }
+}
+
 fn settings(request: &MoveRequest) -> Result<MoveSettings, ApiError> {
     let seconds_max = limits::MOVE_PATIENCE_MS_MAX / 1_000;
     let ms = |name: &str, seconds: Option<u64>| match seconds {
@@ -158,10 +167,12 @@ fn settings(request: &MoveRequest) -> Result<MoveSettings, ApiError> {
             return Err(ApiError::invalid(rule));
         }
     };
+    let delay_ms = |seconds| if seconds == 0 { Ok(0) } else { ms("shutdown_delay_s", Some(seconds)) };
     Ok(MoveSettings {
         verify_timeout_ms: ms("verify_timeout_s", request.verify_timeout_s)?,
         attempts_max,
         interval_ms: ms("interval_s", request.interval_s)?,
+        shutdown_delay_ms: request.shutdown_delay_s.map_or(Ok(SHUTDOWN_DELAY_MS), delay_ms)?,
     })
 }
 

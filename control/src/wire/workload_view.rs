@@ -103,8 +103,35 @@ fn status_view(state: &State, from: &Workload) -> rest::WorkloadStatus {
         },
         observed_generation: status.map_or(0, |s| s.observed_generation.0),
         containers: status.map(|s| s.containers.iter().map(container_view).collect()).unwrap_or_default(),
+        endpoints: endpoints(state, from),
         conditions: Vec::new(),
     }
+}
+
+/// Where the published ports are, on the node that has the placement.
+fn endpoints(state: &State, from: &Workload) -> Vec<rest::Endpoint> {
+    let Some(node) = from.placement.as_ref().and_then(|placement| state.node(&placement.node)) else {
+        return Vec::new();
+    };
+    let mut endpoints = Vec::new();
+    for service in &from.spec.services {
+        for port in &service.ports {
+            let Some(host_port) = port.host_port else { continue };
+            let host = match port.bind_address.as_str() {
+                "" => "127.0.0.1",
+                // All addresses of the node: the one that it is known by will do, if it is known.
+                "0.0.0.0" | "::" if !node.address.is_empty() => &node.address,
+                literal => literal,
+            };
+            endpoints.push(rest::Endpoint {
+                service: service.name.clone(),
+                container_port: u16::try_from(port.container_port).unwrap_or_default(),
+                protocol: port.protocol.to_string(),
+                address: if host.contains(':') { format!("[{host}]:{host_port}") } else { format!("{host}:{host_port}") },
+            });
+        }
+    }
+    endpoints
 }
 
 fn container_view(from: &cara_core::model::ContainerStatus) -> rest::ContainerView {

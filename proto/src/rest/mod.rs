@@ -32,6 +32,6 @@ pub use server::{ClusterView, ServerView};
 pub use token::{JoinTokenRequest, JoinTokenView, MintedToken};
 pub use watch::WatchEvent;
 pub use workload::{
-    ContainerView, DatabaseConnection, EnvVar, HealthCheck, Ingress, IngressAccess, IngressTarget, PlacementView, Port,
+    ContainerView, DatabaseConnection, Endpoint, EnvVar, HealthCheck, Ingress, IngressAccess, IngressTarget, PlacementView, Port,
     Rejection, Resources, ServiceSpec, VolumeMount, VolumeSpec, WorkloadManifest, WorkloadSpec, WorkloadStatus,
 };

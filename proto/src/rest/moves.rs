@@ -21,6 +21,10 @@ pub struct MoveRequest {
     /// Between two attempts; absent = 3 s, at most a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_s: Option<u64>,
+    /// How long the old copy of what has no state goes on after the switch, so that clients can follow; absent = 5 s,
+    /// 0 = none, at most a day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shutdown_delay_s: Option<u64>,
     /// Say what would happen, and change nothing.
     #[serde(default)]
     pub dry_run: bool,

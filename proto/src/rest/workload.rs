@@ -271,6 +271,10 @@ pub struct WorkloadStatus {
     /// One per service.
     #[serde(default)]
     pub containers: Vec<ContainerView>,
+    /// Where its published ports are found, on the node that has it now. During a move this changes at the switch; the old
+    /// copy of what has no state goes on for a while after that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endpoints: Vec<Endpoint>,
     /// At most one per type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -288,6 +292,21 @@ pub struct PlacementView {
     pub generation: u64,
     /// The scheduler chose the node.
     pub auto_placed: bool,
+}
+
+/// A published port.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Endpoint {
+    /// Service of the workload.
+    pub service: String,
+    /// Inside the container.
+    pub container_port: u16,
+    /// `tcp` or `udp`.
+    pub protocol: String,
+    /// `HOST:PORT`; the host is the node's address where the port is open to other machines, and otherwise what it is
+    /// bound to on the node.
+    pub address: String,
 }
 
 /// Why a node was not chosen.

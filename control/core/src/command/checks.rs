@@ -134,8 +134,14 @@ pub(crate) fn move_settings(asked: &MoveSettings) -> Result<MoveSettings, Proble
         verify_timeout_ms: or(asked.verify_timeout_ms, usual.verify_timeout_ms),
         attempts_max: if asked.attempts_max == 0 { usual.attempts_max } else { asked.attempts_max },
         interval_ms: or(asked.interval_ms, usual.interval_ms),
+        shutdown_delay_ms: asked.shutdown_delay_ms,
     };
-    for (field, ms) in [("verify_timeout_ms", settings.verify_timeout_ms), ("interval_ms", settings.interval_ms)] {
+    let times = [
+        ("verify_timeout_ms", settings.verify_timeout_ms),
+        ("interval_ms", settings.interval_ms),
+        ("shutdown_delay_ms", settings.shutdown_delay_ms),
+    ];
+    for (field, ms) in times {
         if ms > limits::MOVE_PATIENCE_MS_MAX {
             let rule = format!("is {ms}, at most {}", limits::MOVE_PATIENCE_MS_MAX);
             return Err(Problem::new(format!("settings.{field}"), rule));

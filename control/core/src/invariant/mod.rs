@@ -63,6 +63,7 @@ invariants! {
     MoveHoldsWorkload "A running move's workload exists, is not being deleted, and is placed on the source until the switch, and on the target from then on.";
     MoveOver "A move or drain is over exactly when it has an end in time, and a move is done exactly when it succeeded.";
     OneRunner "No two nodes are told to run one stateful workload.";
+    ServedThroughout "A workload without state that moves is told to run on its source until the move has switched and released the old copy.";
     MoveStands "What a move or drain was about never changes, and one that is over stays so.";
     CommitStands "A move that has switched never goes back.";
     StopBeforeGrant "A stateful workload leaves its node only by the switch of a move that recorded its stop, or when the node was declared lost.";

@@ -27,6 +27,7 @@ pub(super) fn check(state: &State, found: &mut Found) {
             !workload.deleting && workload.placement.as_ref().is_some_and(|placement| placement.node == *end)
         });
         found.expect(holds, InvariantId::MoveHoldsWorkload, at);
+        found.expect(is_served(state, mv), InvariantId::ServedThroughout, at);
     }
     let mut drained = BTreeSet::new();
     for drain in state.drains() {
@@ -46,6 +47,16 @@ pub(super) fn check(state: &State, found: &mut Found) {
         found.expect(silent, InvariantId::LostIsSilent, || format!("node {}", node.name));
     }
     check_roles(state, found);
+}
+
+/// Is the source of a running move told to run what has no state, as long as it must?
+fn is_served(state: &State, mv: &Move) -> bool {
+    let suspended = state.workload(&mv.workload).is_none_or(|workload| workload.spec.suspended);
+    let lost = state.node(&mv.source).is_none_or(|node| node.lost);
+    if mv.stateful || suspended || lost || (mv.is_committed() && !mv.is_old_copy_up()) {
+        return true;
+    }
+    desired_set(state, &mv.source).iter().any(|a| a.uid == mv.workload && a.mode == Mode::Run)
 }
 
 /// What the desired sets of all nodes together say.

@@ -110,6 +110,9 @@ pub struct Move {
     /// How far the round of copying had come when it failed last: an attempt that got further is not held against it.
     #[prost(uint64, tag = "30")]
     pub bytes_at_error: u64,
+    /// After the switch of what has no state: the source was told to remove its old copy, which had gone on until then.
+    #[prost(bool, tag = "31")]
+    pub source_released: bool,
 }
 
 /// How patient a move is.
@@ -124,12 +127,16 @@ pub struct MoveSettings {
     /// Between two attempts.
     #[prost(uint64, tag = "3")]
     pub interval_ms: u64,
+    /// How long the old copy of what has no state goes on after the switch, so that clients which found it still get their
+    /// answers and find the new one. 0 = it is removed at once.
+    #[prost(uint64, tag = "4")]
+    pub shutdown_delay_ms: u64,
 }
 
 impl MoveSettings {
     /// Five minutes to verify, five attempts, three seconds apart.
     pub fn usual() -> MoveSettings {
-        MoveSettings { verify_timeout_ms: 300_000, attempts_max: 5, interval_ms: 3_000 }
+        MoveSettings { verify_timeout_ms: 300_000, attempts_max: 5, interval_ms: 3_000, shutdown_delay_ms: 0 }
     }
 }
 
@@ -222,6 +229,11 @@ impl Move {
             | MovePhase::Verify
             | MovePhase::Rollback => false,
         }
+    }
+
+    /// True after the switch of what has no state, until the source is told to remove its old copy: both copies serve.
+    pub fn is_old_copy_up(&self) -> bool {
+        !self.stateful && self.phase == MovePhase::StopOld && !self.source_released
     }
 
     /// True while it may still be taken back.

@@ -41,6 +41,14 @@ fn step(
     let interval_at_ms = watched.step_since_ms.saturating_add(mv.settings.interval_ms);
     match moves::judge(state, mv) {
         Verdict::Ready(_, detail) => Some((StepOutcome::Ok, detail)),
+        Verdict::Hold(_, detail, delay_ms) => {
+            let end_ms = watched.phase_since_ms.saturating_add(delay_ms);
+            if now_ms >= end_ms {
+                return Some((StepOutcome::Ok, detail));
+            }
+            wake(decision, end_ms);
+            None
+        }
         Verdict::Fail(_) if now_ms < interval_at_ms => {
             wake(decision, interval_at_ms);
             None

@@ -66,6 +66,10 @@ impl State {
                 });
                 self.move_changed(id)
             }
+            Next::Release => {
+                self.edit_move(cx, id, |mv| mv.source_released = true);
+                self.move_changed(id)
+            }
             Next::Phase(phase) => self.enter(cx, id, phase),
             Next::RolledBack => self.end_rollback(cx, id),
         }

@@ -18,7 +18,8 @@ fn moving(stateful: bool) -> (World, Heard) {
     }
     let uid = world.workload_answer(create).uid;
     world.node("b");
-    world.ok(StartMove { id: "m1".into(), uid, target: None, settings: MoveSettings::default() });
+    let settings = MoveSettings { shutdown_delay_ms: 5_000, ..MoveSettings::default() };
+    world.ok(StartMove { id: "m1".into(), uid, target: None, settings });
     (world, Heard::default())
 }
 
@@ -83,6 +84,28 @@ fn a_wait_is_written_down_once_and_ends_after_five_minutes() {
 }
 
 #[test]
+fn the_old_copy_goes_on_for_the_shutdown_delay_also_under_a_new_leader() {
+    let (mut world, mut heard) = moving(false);
+    say(&mut world, Phase::Pending, |status| status.ready = true);
+    pass(&mut world, &mut heard, 0);
+    say(&mut world, Phase::Running, |status| status.containers = vec![ContainerStatus::default()]);
+    pass(&mut world, &mut heard, 0);
+    pass(&mut world, &mut heard, 0);
+    assert_eq!(world.mv("m1").phase, MovePhase::StopOld);
+    pass(&mut world, &mut heard, 0);
+    let held = pass(&mut world, &mut heard, 4_000);
+    assert_eq!((held.commands.len(), held.wake_at), (0, Some(5_000)));
+    // Another leader, which can't know how long it has lasted, gives it the full time.
+    let mut heard = Heard { leader_since_ms: 9_000_000, ..Heard::default() };
+    assert_eq!(pass(&mut world, &mut heard, 9_000_000).commands, []);
+    assert_eq!(pass(&mut world, &mut heard, 9_004_999).commands, []);
+    assert!(world.mv("m1").is_old_copy_up());
+    assert_eq!(pass(&mut world, &mut heard, 9_005_000).commands.len(), 1);
+    assert_eq!((world.mv("m1").phase, world.mv("m1").is_old_copy_up()), (MovePhase::StopOld, false));
+    assert_eq!(pass(&mut world, &mut heard, 9_005_000).commands, [], "now the source's word is waited for");
+}
+
+#[test]
 fn a_new_leader_goes_on_from_the_log_and_gives_the_phase_its_full_time() {
     let (mut world, mut heard) = moving(true);
     say(&mut world, Phase::Pending, |status| {
@@ -111,7 +134,7 @@ fn a_drain_is_carried_to_its_end_and_then_asks_for_nothing() {
     world.node("b");
     world.ok(StartDrain { id: "d1".into(), node: a.clone(), ..Default::default() });
     let mut heard = Heard::default();
-    for now_ms in 0..64 {
+    for now_ms in (0..64).map(|pass| pass * 1_000) {
         let moves: Vec<Move> = world.state.running_moves().cloned().collect();
         assert!(moves.len() <= 1, "one after the other");
         for mv in moves {

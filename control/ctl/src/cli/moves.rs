@@ -40,6 +40,9 @@ pub struct Move {
     /// Between two attempts (default 3s).
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub interval: Option<u64>,
+    /// How long the old copy of what has no state goes on after the switch, so that clients can follow (default 5s).
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub shutdown_delay: Option<u64>,
     /// Show the plan and change nothing.
     #[arg(long, conflicts_with_all = ["detach", "yes"])]
     pub dry_run: bool,

@@ -103,6 +103,8 @@ fn workload(page: &mut Page, workload: &Value) {
         ("ID", "/id"),
     ];
     page.list("Containers", list(workload, "/status/containers"), &containers);
+    let endpoints = [("SERVICE", "/service"), ("PORT", "/containerPort"), ("ADDRESS", "/address")];
+    page.list("Endpoints", list(workload, "/status/endpoints"), &endpoints);
     page.list("Volumes", list(workload, "/spec/volumes"), &[("NAME", "/name"), ("TYPE", "/type")]);
 }
 

@@ -63,6 +63,7 @@ fn body(words: &Words, dry_run: bool) -> MoveRequest {
         verify_timeout_s: words.verify_timeout,
         attempts: words.attempts,
         interval_s: words.interval,
+        shutdown_delay_s: words.shutdown_delay,
         dry_run,
     }
 }
@@ -81,6 +82,7 @@ mod tests {
             verify_timeout: None,
             attempts: None,
             interval: None,
+            shutdown_delay: None,
             dry_run: false,
         }
     }
@@ -88,13 +90,20 @@ mod tests {
     #[test]
     fn what_is_not_said_is_left_to_the_server() {
         assert_eq!(body(&words(), false), MoveRequest::default());
-        let all =
-            Words { to: Some("w2".into()), verify_timeout: Some(300), attempts: Some(5), interval: Some(3), ..words() };
+        let all = Words {
+            to: Some("w2".into()),
+            verify_timeout: Some(300),
+            attempts: Some(5),
+            interval: Some(3),
+            shutdown_delay: Some(9),
+            ..words()
+        };
         let expect = MoveRequest {
             node_id: "w2".into(),
             verify_timeout_s: Some(300),
             attempts: Some(5),
             interval_s: Some(3),
+            shutdown_delay_s: Some(9),
             dry_run: true,
         };
         assert_eq!(body(&all, true), expect);
