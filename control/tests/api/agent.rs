@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cara_core::FEATURE_LEVEL;
 use cara_proto::agent::agent_client::AgentClient;
 use cara_proto::agent::{
     AgentFrame, Desired, EnrollRequest, Heartbeat, HeldVolume, Hello, Report, agent_frame::Frame as Up,
@@ -21,6 +22,8 @@ pub struct Agent {
     pub id: String,
     pub name: String,
     pub channel: Channel,
+    tls: Tls,
+    hello: Hello,
     env: cara_env::Env,
     frames: mpsc::Sender<AgentFrame>,
     desired: watch::Receiver<Option<Desired>>,
@@ -29,6 +32,11 @@ pub struct Agent {
 impl Agent {
     /// Enrols as `name` and opens a session. Its address is `<name>.lan`, that for its volumes `<name>.lan:7444`.
     pub async fn join(server: &Server, name: &str) -> Agent {
+        Agent::join_with(server, name, |_| {}).await
+    }
+
+    /// The same with another first word.
+    pub async fn join_with(server: &Server, name: &str, change: impl FnOnce(&mut Hello)) -> Agent {
         let minted = server.post("/api/v1/nodes/join-tokens", &json!({})).await.json();
         let token: JoinToken = minted["token"].as_str().unwrap().parse().unwrap();
         let (key_pem, csr) = cara_control::pki::new_request().unwrap();
@@ -40,14 +48,21 @@ impl Agent {
         let enrolled = AgentClient::new(channel).enroll(request).await.unwrap().into_inner();
         let identity = Identity { certificate_pem: enrolled.certificate_pem, key_pem, ca_pem: enrolled.ca_pem };
         let tls = Tls::new(&server.env, &identity).unwrap();
-        let channel = cara_transport::connect(&server.env, &server.address, tls.client(), DEADLINE).await.unwrap();
-        Agent::open(server, enrolled.node_id, name, channel).await
+        let mut hello = Hello {
+            node_id: enrolled.node_id,
+            volume_address: format!("{name}.lan:7444"),
+            feature_level: FEATURE_LEVEL,
+            ..Hello::default()
+        };
+        change(&mut hello);
+        Agent::open(server, name, tls, hello).await
     }
 
-    async fn open(server: &Server, id: String, name: &str, channel: Channel) -> Agent {
+    async fn open(server: &Server, name: &str, tls: Tls, hello: Hello) -> Agent {
+        let channel = cara_transport::connect(&server.env, &server.address, tls.client(), DEADLINE).await.unwrap();
+        let id = hello.node_id.clone();
         let (frames, outgoing) = mpsc::channel(16);
-        let hello = Hello { node_id: id.clone(), volume_address: format!("{name}.lan:7444"), ..Hello::default() };
-        frames.send(AgentFrame { frame: Some(Up::Hello(hello)) }).await.unwrap();
+        frames.send(AgentFrame { frame: Some(Up::Hello(hello.clone())) }).await.unwrap();
         let mut answers =
             AgentClient::new(channel.clone()).session(ReceiverStream::new(outgoing)).await.unwrap().into_inner();
         let (desired_in, desired) = watch::channel(None);
@@ -58,7 +73,7 @@ impl Agent {
                 }
             }
         }));
-        let agent = Agent { id, name: name.into(), channel, env: server.env.clone(), frames, desired };
+        let agent = Agent { id, name: name.into(), channel, tls, hello, env: server.env.clone(), frames, desired };
         let (beats, env) = (agent.frames.downgrade(), agent.env.clone());
         drop(cara_env::spawn(async move {
             for sequence in 1.. {
@@ -72,11 +87,23 @@ impl Agent {
 
     /// Says goodbye: the session ends in order, and the node is offline. What is needed to come back.
     pub async fn leave(self, server: &Server) -> impl AsyncFnOnce(&Server) -> Agent {
-        let Agent { id, name, channel, frames, .. } = self;
+        let Agent { name, tls, hello, frames, .. } = self;
         drop(frames);
         let path = format!("/api/v1/nodes/{name}");
         server.until(&path, |node| node["status"]["connection"] == "offline").await;
-        async move |server: &Server| Agent::open(server, id, &name, channel).await
+        async move |server: &Server| Agent::open(server, &name, tls, hello).await
+    }
+
+    /// Opens another session with this server, which leads now.
+    pub async fn turn_to(self, server: &Server) -> Agent {
+        let Agent { name, tls, hello, .. } = self;
+        Agent::open(server, &name, tls, hello).await
+    }
+
+    /// Opens another session and says this feature level.
+    pub async fn upgrade(self, server: &Server, feature_level: u32) -> Agent {
+        let Agent { name, tls, hello, .. } = self;
+        Agent::open(server, &name, tls, Hello { feature_level, ..hello }).await
     }
 
     /// The newest desired set, once it fits.

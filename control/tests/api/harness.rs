@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cara_control::setup::{self, Founded, Place};
+use cara_control::setup::{self, Founded, Place, SetupError};
 use cara_control::{Config, RunError};
+use cara_core::FEATURE_LEVEL;
 use cara_env::{Engine, Env};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
@@ -17,14 +18,15 @@ use tokio::sync::watch;
 /// Long enough for a loaded machine; a run that needs it all is broken.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A running server of its own cluster.
+/// A running server.
 pub struct Server {
     pub env: Env,
     pub founded: Founded,
     pub address: String,
+    engine: Arc<dyn Engine>,
     stop: watch::Sender<bool>,
     task: Option<cara_env::Task<Result<(), RunError>>>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 /// An answer.
@@ -65,18 +67,73 @@ pub fn config(folder: &Path) -> Config {
 impl Server {
     /// Makes a cluster of one and waits until it leads.
     pub async fn start() -> Self {
+        Self::start_at(FEATURE_LEVEL).await
+    }
+
+    /// The same with a server of the release that had this feature level.
+    pub async fn start_at(level: u32) -> Self {
         let env = Env::real();
         let folder = tempfile::tempdir().unwrap();
         let address = free_address(&env).await;
-        let place = Place::new("s1", &address, &address);
+        let place = Place { feature_level_max: level, ..Place::new("s1", &address, &address) };
         let founded = setup::init(&env, folder.path(), &place).unwrap();
-        let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
-        let (stop, stopped) = watch::channel(false);
-        let running = cara_control::run(config(folder.path()), env.clone(), engine, stopped);
-        let task = Some(cara_env::spawn(running));
-        let server = Self { env, founded, address, stop, task, _folder: folder };
+        let server = Self::run(env, founded, address, folder, level);
         server.wait_ready().await;
         server
+    }
+
+    fn run(env: Env, founded: Founded, address: String, folder: tempfile::TempDir, level: u32) -> Self {
+        let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
+        let (stop, _) = watch::channel(false);
+        let mut server = Self { env, founded, address, engine, stop, task: None, folder };
+        server.run_at(level);
+        server
+    }
+
+    fn run_at(&mut self, level: u32) {
+        let (stop, stopped) = watch::channel(false);
+        self.stop = stop;
+        let config = Config { feature_level_max: level, ..config(self.folder.path()) };
+        self.task = Some(cara_env::spawn(cara_control::run(config, self.env.clone(), self.engine.clone(), stopped)));
+    }
+
+    /// Stops it, and runs it again over what it has as the release that had this feature level.
+    pub async fn restart_at(&mut self, level: u32) {
+        self.end().await;
+        self.run_at(level);
+        self.wait_ready().await;
+    }
+
+    /// The same with a release that can't run here: why.
+    pub async fn refuses_at(&mut self, level: u32) -> RunError {
+        self.end().await;
+        self.run_at(level);
+        let task = self.task.take().unwrap();
+        cara_env::timeout(&*self.env.clock, DEADLINE, task).await.expect("it ends by itself").unwrap().unwrap_err()
+    }
+
+    /// Another server joins this one's cluster, as the release that had this feature level, and gets a vote.
+    pub async fn join(&self, name: &str, level: u32) -> Result<Self, SetupError> {
+        let minted = self.post("/api/v1/servers/join-tokens", &serde_json::json!({})).await.json();
+        let token = minted["token"].as_str().unwrap().parse().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let address = free_address(&self.env).await;
+        let place = Place { feature_level_max: level, ..Place::new(name, &address, &address) };
+        setup::join(&self.env, folder.path(), &place, &token).await?;
+        let joined = Self::run(self.env.clone(), self.founded.clone(), address, folder, level);
+        let votes = |view: &Value| {
+            view["servers"].as_array().unwrap().iter().any(|server| server["name"] == name && server["voter"] == true)
+        };
+        self.until("/api/v1/servers", votes).await;
+        joined.wait_ready().await;
+        Ok(joined)
+    }
+
+    async fn end(&mut self) {
+        self.stop.send_replace(true);
+        if let Some(task) = self.task.take() {
+            task.await.unwrap().unwrap();
+        }
     }
 
     async fn wait_ready(&self) {
@@ -90,10 +147,7 @@ impl Server {
     }
 
     pub async fn stop(mut self) {
-        self.stop.send_replace(true);
-        if let Some(task) = self.task.take() {
-            task.await.unwrap().unwrap();
-        }
+        self.end().await;
     }
 
     async fn try_get(&self, path: &str) -> Option<Answer> {
@@ -172,9 +226,12 @@ impl Server {
         let mut last = Value::Null;
         let work = async {
             loop {
-                last = self.get(path).await.json();
-                if fits(&last) {
-                    return;
+                // While a leader is elected there is none to ask.
+                if let Some(answer) = self.try_get(path).await.filter(|answer| answer.status != 503) {
+                    last = answer.json();
+                    if fits(&last) {
+                        return;
+                    }
                 }
                 self.env.clock.sleep(Duration::from_millis(20)).await;
             }

@@ -1,5 +1,6 @@
 //! Where a workload may be, and whether it runs.
 
+use cara_proto::node::Facts;
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, status};
@@ -26,6 +27,37 @@ async fn a_selector_moves_and_restarts_nothing() {
     assert!(wrong.json()["detail"].as_str().unwrap().starts_with("node_selector"), "{}", wrong.body);
     assert_eq!(server.get("/api/v1/apps/ghost/placement").await.status, 404);
     drop(b);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_asked_for_may_be_all_that_is_free_and_no_more() {
+    let server = Server::start().await;
+    let allocatable = [("cpu".to_owned(), "1".to_owned()), ("memory".to_owned(), "1Gi".to_owned())].into();
+    let facts = Facts { allocatable, ..Facts::default() };
+    let a = Agent::join_with(&server, "a", |hello| hello.facts = Some(facts)).await;
+    let asks = |name: &str, cpu: &str| {
+        let mut manifest = app(name);
+        manifest["spec"]["resources"] = json!({ "cpu": cpu, "memory": "512Mi" });
+        manifest
+    };
+    assert_eq!(server.post("/api/v1/apps", &asks("half", "500m")).await.status, 201);
+    assert_eq!(server.post("/api/v1/apps", &asks("rest", "500m")).await.status, 201);
+    a.told(|set| set.len() == 2).await;
+    assert_eq!(server.post("/api/v1/apps", &asks("late", "1m")).await.status, 201);
+    let late = server.get("/api/v1/apps/late").await.json();
+    let why = json!([{ "node": "a", "reason": "cpu: 0 free, 1m wanted" }]);
+    assert_eq!((&late["status"]["rejected"], late["status"].get("placement")), (&why, None), "{late:#}");
+    let mut there = asks("named", "1m");
+    there["spec"]["node"] = json!("a");
+    let refused = server.post("/api/v1/apps", &there).await;
+    assert_eq!((refused.status, refused.code().as_str()), (409, "node-not-eligible"), "{}", refused.body);
+
+    let told = a.told_to("run", "half").await;
+    assert_eq!(server.delete("/api/v1/apps/half").await.status, 202);
+    a.told(|set| set.iter().any(|of| of.name == "half" && of.remove)).await;
+    a.removed(&told.uid, Vec::new()).await;
+    a.told_to("run", "late").await;
     server.stop().await;
 }
 
