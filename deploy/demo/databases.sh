@@ -28,7 +28,7 @@ PHASE_S=60
 OFFLINE_S=40
 # Rows of the table that changes all the time beside the one that is counted: enough that its last changes take seconds to
 # copy, so that a kill finds the phase that it is meant for.
-BALLAST_ROWS=300000
+BALLAST_ROWS=200000
 
 main() {
   for program in cara-server cara-agent caractrl; do
