@@ -82,11 +82,13 @@ main() {
 }
 
 check_needs() {
-  local missing=
+  local missing= tool
   [ "$(id -u)" = 0 ] || missing="it makes networks and starts engines: run it as root"
   [ -n "$missing" ] || deploy/setup/docker.sh || missing="no Docker engine (see above)"
-  [ -n "$missing" ] || command -v ip nsenter curl >/dev/null || missing="it needs ip, nsenter and curl"
-  [ -n "$missing" ] || IMAGE_STATE=$(deploy/setup/database-images.sh) || missing="no images (see above)"
+  for tool in ip nsenter curl; do
+    [ -n "$missing" ] || command -v $tool >/dev/null || missing="it needs $tool"
+  done
+  [ -n "$missing" ] || deploy/setup/database-images.sh >/dev/null || missing="no images (see above)"
   [ -n "$missing" ] || return 0
   [ "${CARA_REQUIRE_DOCKER:-0}" != 1 ] || die "$missing"
   note "SKIPPED: databases.sh: $missing"
@@ -136,7 +138,6 @@ ask_where() { # name
 move_database() { # name node meanwhile...
   local name=$1 node=$2 mover json
   shift 2
-  PHASES=
   "$BIN/caractrl" nodes move database "$name" --to "$node" --yes >"$DIR/move.log" 2>&1 </dev/null &
   mover=$!
   "$@" || { why "${WHY:-$*} ($(tail -n 1 "$DIR/move.log"))"; return 1; }
@@ -152,7 +153,8 @@ move_database() { # name node meanwhile...
 in_phase() { # phase action...
   local phase=$1 was
   shift
-  within $PHASE_S phase_is "$phase" || return
+  within $PHASE_S phase_is_reached "$phase" || return
+  [ "$PHASE" = "$phase" ] || { why "$phase was over before it was seen, it is $PHASE"; return 1; }
   KILLED_AT=$(now_ms)
   "$@" || return
   was=$(running_phase)
@@ -160,13 +162,13 @@ in_phase() { # phase action...
 }
 
 running_phase() { ctl nodes moves --status running -o json | json_field phase; }
-phase_is() {
-  local now
-  now=$(running_phase)
-  [ "$now" != "$1" ] || return 0
-  # Nothing runs any more, or something later: the phase was too short to be seen.
-  case "$now" in place | verify | stop_old | finalize | done | rollback) why "$1 was over before it was seen" ;; esac
-  return 1
+# True once the running move is in that phase or behind it; sets PHASE.
+phase_is_reached() { # phase
+  PHASE=$(running_phase)
+  case " stop_source copy_volumes place verify stop_old finalize done rollback " in
+    *" $1 "*"${PHASE:-none} "*) ;;
+    *) [ "$PHASE" = "$1" ] ;;
+  esac
 }
 
 kill_leader() {

@@ -37,7 +37,6 @@ make_machine() { # name number
 }
 
 machine_address() { echo "$SUBNET.$((10 + MACHINE_NUMBER[$1]))"; }
-
 engine_of() { local name=$1; shift; docker --host "unix://$DIR/$name/docker.sock" "$@"; }
 
 # Containers survive the engine, as they survive one that crashes on a node.
