@@ -13,7 +13,7 @@ SEED ?= 1
 # How long `make test` simulates new worlds, each one twice. Other seeds each time; they are printed.
 SIM_BUDGET ?= 8m
 
-.PHONY: help setup setup-docker check test test-rust test-demo test-sim lint fmt demo dev sim matrix museum bench
+.PHONY: help setup setup-docker check test test-rust test-demo test-databases test-sim lint fmt demo dev sim matrix museum bench
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -34,7 +34,7 @@ check: setup lint ## fast: formatting, lints, house rules, tests of the pure cra
 	@target/debug/cara-chaos sim --seeds $(CHECK_SEEDS)
 	@echo "check: ok"
 
-test: setup test-rust test-demo test-sim lint ## everything: unit, property, story, simulation, end to end with a real Docker engine, lints
+test: setup test-rust test-demo test-databases test-sim lint ## everything: unit, property, story, simulation, end to end with a real Docker engine, lints
 	@echo "test: ok"
 
 test-rust: setup
@@ -45,6 +45,10 @@ test-demo: setup
 	@$(CARGO) build -q --workspace --bins
 	@CARA_BIN=target/debug deploy/demo/demo.sh
 	@target/debug/caractrl dev --exit-after-ready
+
+test-databases: setup ## real databases move between two Docker engines while servers and agents are killed (root, Docker)
+	@$(CARGO) build -q --workspace --bins
+	@CARA_BIN=target/debug deploy/demo/databases.sh
 
 # Every scenario of the library, then worlds that nobody has seen yet. A seed that fails leaves a bundle in chaos-failures
 # and a line that replays it.

@@ -33,6 +33,10 @@ use crate::keeper::Keeper;
 use crate::labels::Owner;
 use crate::runtime::ContainerRuntime;
 
+/// Steps of a scan or of a round made in one go on a thread that may block. Most are an entry that needs a few microseconds,
+/// less than handing it over; of the longest, which read a MiB, this many take a second or two of a slow disk.
+const STEPS_AT_A_TIME: usize = 256;
+
 /// What both sides of a transfer need.
 #[derive(Clone)]
 pub(crate) struct Ground {

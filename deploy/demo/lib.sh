@@ -1,9 +1,9 @@
-# Helpers of demo.sh: progress lines, deadlines, JSON without jq, HTTP without curl. Sourced, not run.
+# Helpers of demo.sh and its neighbours: progress lines, deadlines, JSON without jq, HTTP without curl. Sourced, not run.
 
 now_ms() { local t=$EPOCHREALTIME; echo $((${t/./} / 1000)); }
 title() { printf '\n%s\n' "$*"; }
 note() { printf '%s\n' "$*"; }
-die() { printf 'demo: %s\n' "$*" >&2; exit 1; }
+die() { printf '%s: %s\n' "$(basename "$0" .sh)" "$*" >&2; exit 1; }
 
 # What a step found out, and why it failed.
 detail() { DETAIL=$*; }

@@ -13,7 +13,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 
 use super::progress::{Bytes, Teller};
-use super::{Ground, trust, tunnel};
+use super::{Ground, STEPS_AT_A_TIME, trust, tunnel};
 use crate::backoff::Backoff;
 use crate::enrol::with_causes;
 
@@ -157,16 +157,22 @@ impl Pull {
         Ok(report)
     }
 
-    /// A piece of work on the volume, unless the round was given up.
+    /// A piece of work on the volume, until something is needed or the round is given up.
     async fn step(&self, mut session: TargetSession, mut tree: Box<dyn Tree + Send>) -> Piece {
         let (turn, given_up, now_ns) = (self.memory.turn.clone(), self.given_up.clone(), self.ground.now_ns());
         let working = cara_env::blocking(move || {
             let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-            let need = if given_up.load(Ordering::Acquire) {
-                Err(VolumeError::Peer("something else is wanted now".to_owned()))
-            } else {
-                session.step(&mut *tree, now_ns)
-            };
+            let mut need = Ok(Need::Step);
+            for _ in 0..STEPS_AT_A_TIME {
+                need = if given_up.load(Ordering::Acquire) {
+                    Err(VolumeError::Peer("something else is wanted now".to_owned()))
+                } else {
+                    session.step(&mut *tree, now_ns)
+                };
+                if !matches!(need, Ok(Need::Step)) {
+                    break;
+                }
+            }
             (session, tree, need)
         });
         let piece = working.await;

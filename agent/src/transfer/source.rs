@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::Ground;
+use super::{Ground, STEPS_AT_A_TIME};
 use crate::labels::Owner;
 use crate::mode::Mode;
 use crate::observed::Observed;
@@ -23,6 +23,8 @@ use crate::plan::{managed_volumes, newest};
 
 /// Messages on their way to the target: some MiB, enough for a fast link.
 const MESSAGES_WAITING: usize = 8;
+/// Bytes of chunks read at a time, before the first of them is sent.
+const READ_BYTES: usize = 512 << 10;
 /// While it scans, the source says so this often; the target gives up after a multiple of it.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 /// The engine must list its containers within this.
@@ -143,7 +145,13 @@ impl VolumesService {
         let mut told = clock.monotonic();
         loop {
             let stepping = cara_env::blocking(move || {
-                let done = session.step(&*tree);
+                let mut done = Ok(false);
+                for _ in 0..STEPS_AT_A_TIME {
+                    done = session.step(&*tree);
+                    if !matches!(done, Ok(false)) {
+                        break;
+                    }
+                }
                 (session, tree, done)
             });
             let done;
@@ -180,22 +188,41 @@ impl VolumesService {
         if open.round.as_ref() != Some(round) {
             return Err(Status::failed_precondition("chunks were asked for before the manifest of their round"));
         }
-        for hash in hashes {
+        let mut hashes = hashes.into_iter().peekable();
+        while hashes.peek().is_some() {
             let Some(tree) = open.tree.take() else {
                 return Err(Status::failed_precondition("the manifest has to be asked for again"));
             };
             let session = std::mem::take(&mut open.session);
+            let mut left = hashes;
             let reading = cara_env::blocking(move || {
-                let chunk = session.chunk(&*tree, hash);
-                (session, tree, chunk)
+                let read = read_some(&session, &*tree, &mut left);
+                (session, tree, left, read)
             });
-            let (session, tree, chunk) = reading.await;
-            (open.session, open.tree) = (session, Some(tree));
-            let chunk = chunk.map_err(|error| failed(&error))?;
-            chunks.send(Ok(chunk)).await.map_err(|_| Status::cancelled("the target has gone"))?;
+            let (session, tree, left, read) = reading.await;
+            (open.session, open.tree, hashes) = (session, Some(tree), left);
+            for chunk in read.map_err(|error| failed(&error))? {
+                chunks.send(Ok(chunk)).await.map_err(|_| Status::cancelled("the target has gone"))?;
+            }
         }
         Ok(())
     }
+}
+
+/// Reads the next chunks, tiny ones many at a time: handing over to a thread takes longer than reading one.
+fn read_some(
+    session: &SourceSession,
+    tree: &dyn Tree,
+    hashes: &mut impl Iterator<Item = Hash>,
+) -> Result<Vec<pb::Chunk>, VolumeError> {
+    let (mut chunks, mut bytes) = (Vec::new(), 0);
+    while bytes < READ_BYTES && chunks.len() < STEPS_AT_A_TIME {
+        let Some(hash) = hashes.next() else { break };
+        let chunk = session.chunk(tree, hash)?;
+        bytes += chunk.data.len();
+        chunks.push(chunk);
+    }
+    Ok(chunks)
 }
 
 fn failed(error: &VolumeError) -> Status {

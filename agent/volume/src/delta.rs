@@ -67,6 +67,8 @@ pub struct Delta {
     pub links: Vec<usize>,
     /// Entries of the source whose content is here, but not their owner, mode, time or attributes.
     pub metadata: Vec<usize>,
+    /// All folders of the source, each after what is in it: what is done in a folder changes its time.
+    pub folders_last: Vec<usize>,
     /// Files of the target that lose their name before they were needed for the last time.
     pub aside: BTreeSet<usize>,
     /// Bytes that must be fetched, each chunk counted once.
@@ -86,6 +88,8 @@ impl Delta {
         }
         let mut delta = Self::default();
         delta.compare(have.entries(), want.entries());
+        let folders = want.entries().iter().enumerate().filter(|(_, entry)| entry.body == Body::Folder);
+        delta.folders_last = folders.map(|(w, _)| w).rev().collect();
         delta.find_sources(have, want);
         delta.choose_in_place(have, want);
         delta.find_aside(have);
@@ -170,6 +174,9 @@ impl Delta {
     }
 
     fn find_sources(&mut self, have: &Manifest, want: &Manifest) {
+        if self.writes.is_empty() {
+            return; // The commonest final round of a volume of many files.
+        }
         let mut known: BTreeMap<Hash, Source> = BTreeMap::new();
         for (entry, old) in (0..).zip(have.entries()) {
             for (offset, chunk) in old.pieces() {

@@ -89,7 +89,7 @@ pub enum Stage {
     Metadata(usize),
     /// The staging folder goes.
     Cleanup,
-    /// The same of folders, counted from the end of the source's manifest.
+    /// The same of folders.
     FolderMetadata(usize),
     /// Everything goes to disk.
     Sync,
@@ -177,11 +177,9 @@ impl Receive {
                 None => self.stage = Stage::Cleanup,
             },
             Stage::Cleanup => self.clean_up(tree)?,
-            Stage::FolderMetadata(i) => match want.entries().iter().rev().nth(i) {
-                Some(entry) => {
-                    if entry.body == Body::Folder {
-                        set_meta_if_other(tree, entry)?;
-                    }
+            Stage::FolderMetadata(i) => match self.delta.folders_last.get(i) {
+                Some(w) => {
+                    set_meta_if_other(tree, &want.entries()[*w])?;
                     self.stage = Stage::FolderMetadata(i + 1);
                 }
                 None => self.stage = Stage::Sync,

@@ -131,8 +131,17 @@ impl Scanner {
             self.entries.push(Entry { path: path.clone(), body, meta: Meta::default(), seen: None });
             return Ok(());
         }
+        if let Some(Entry { body, meta, .. }) = self.unchanged(path, &stat) {
+            self.progress.bytes += stat.size;
+            self.put(path, stat, body, meta);
+            return Ok(());
+        }
         let body = match stat.kind {
-            Kind::File => return self.visit_file(tree, path, stat),
+            Kind::File => {
+                self.buffer.clear();
+                self.reading = Some(Reading { path: path.clone(), stat, chunks: Vec::new(), cut_to: 0, read_to: 0 });
+                return Ok(());
+            }
             Kind::Socket => return Ok(()),
             Kind::Folder => Body::Folder,
             Kind::Symlink => Body::Symlink(tree.link_target(path)?),
@@ -143,31 +152,26 @@ impl Scanner {
         self.push(tree, path, stat, body)
     }
 
-    fn visit_file(&mut self, tree: &dyn Tree, path: &VolumePath, stat: Stat) -> Result<(), TreeError> {
-        if let Some(body) = self.unchanged(path, &stat) {
-            self.progress.bytes += stat.size;
-            return self.push(tree, path, stat, body);
-        }
-        self.buffer.clear();
-        self.reading = Some(Reading { path: path.clone(), stat, chunks: Vec::new(), cut_to: 0, read_to: 0 });
-        Ok(())
-    }
-
-    /// The content as it was found before, when nothing says that it has changed.
-    fn unchanged(&mut self, path: &VolumePath, stat: &Stat) -> Option<Body> {
+    /// The entry as it was found before, when nothing says that it has changed. Any change, of content, owner, mode, time or
+    /// attributes, moves the change time, which nobody can set; one that came so soon after the last that both could have
+    /// the same time is not relied on.
+    fn unchanged(&mut self, path: &VolumePath, stat: &Stat) -> Option<Entry> {
         let entries = self.previous.as_ref()?.entries();
         while entries.get(self.passed).is_some_and(|entry| entry.path < *path) {
             self.passed += 1;
         }
         let entry = entries.get(self.passed).filter(|entry| entry.path == *path)?;
         let seen = entry.seen.as_ref().filter(|seen| !seen.racy)?;
-        let mark = |stat: &Stat| (stat.kind, stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode);
-        let is_same = mark(&seen.stat) == mark(stat) && !self.reread.contains(path);
-        (is_same && matches!(entry.body, Body::File { .. })).then(|| entry.body.clone())
+        (seen.stat == *stat && !self.reread.contains(path)).then(|| entry.clone())
     }
 
     fn push(&mut self, tree: &dyn Tree, path: &VolumePath, stat: Stat, body: Body) -> Result<(), TreeError> {
         let meta = Meta::read(tree, path, &stat)?;
+        self.put(path, stat, body, meta);
+        Ok(())
+    }
+
+    fn put(&mut self, path: &VolumePath, stat: Stat, body: Body, meta: Meta) {
         if stat.kind != Kind::Folder && stat.links > 1 {
             self.leads.insert(stat.inode, path.clone());
         }
@@ -176,7 +180,6 @@ impl Scanner {
         self.chunks += entry.chunks().len();
         self.entries.push(entry);
         self.progress.entries += 1;
-        Ok(())
     }
 
     fn read_on(&mut self, tree: &dyn Tree, mut reading: Reading) -> Result<(), VolumeError> {

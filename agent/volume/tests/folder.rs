@@ -249,6 +249,26 @@ fn a_large_folder_is_listed_in_parts() {
 }
 
 #[test]
+fn a_folder_that_gives_way_to_another_is_not_mistaken_for_it() {
+    let (_folder, mut tree) = folder();
+    tree.create(&path("a"), New::Folder).unwrap();
+    tree.create(&path("a/in"), New::Folder).unwrap();
+    write(&mut tree, &path("a/in/old"), b"old");
+    tree.rename(&path("a"), &path("b")).unwrap();
+    tree.create(&path("a"), New::Folder).unwrap();
+    tree.create(&path("a/in"), New::Folder).unwrap();
+    write(&mut tree, &path("a/in/new"), b"new");
+    assert!(tree.stat(&path("a/in/old")).unwrap().is_none());
+    assert!(tree.stat(&path("b/in/old")).unwrap().is_some());
+    tree.remove(&path("a/in/new")).unwrap();
+    tree.remove(&path("a/in")).unwrap();
+    assert!(tree.stat(&path("a/in/new")).unwrap().is_none());
+    tree.create(&path("a/in"), New::Folder).unwrap();
+    write(&mut tree, &path("a/in/again"), b"again");
+    assert_eq!(content(&tree, &path("a/in/again")), b"again");
+}
+
+#[test]
 fn errors_say_what_and_where() {
     let (_folder, mut tree) = folder();
     let error = tree.write(&path("missing/file"), 0, b"x").unwrap_err().to_string();

@@ -4,11 +4,13 @@
 //! name below the root, and no step follows a symbolic link. Without root, owners can't be kept: every entry then counts as
 //! root's, on both ends.
 
-use std::collections::BTreeSet;
+mod open;
+
 use std::io::{Error, ErrorKind};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FallocateFlags, FileType, Gid, Mode, OFlags, SeekFrom, Timespec, Timestamps, Uid, XattrFlags,
@@ -17,6 +19,7 @@ use rustix::io::Errno;
 
 use crate::tree::{Kind, Meta, New, Stat, Tree, Xattrs};
 use crate::{TreeError, VolumePath};
+use open::OpenFolders;
 
 /// The kernel's own limit for one attribute and for the list of names.
 const XATTR_BYTES_MAX: usize = 64 * 1024;
@@ -24,7 +27,8 @@ const NS_PER_S: i64 = 1_000_000_000;
 
 /// A folder on the host.
 pub struct FolderTree {
-    root: OwnedFd,
+    root: Arc<OwnedFd>,
+    open: OpenFolders,
     /// Entries on another file system are mounts: they aren't the volume's content.
     device: u64,
     keeps_owners: bool,
@@ -40,7 +44,9 @@ impl FolderTree {
         let open = || -> Result<Self, Errno> {
             let root = rustix::fs::openat(CWD, folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
             let device = rustix::fs::fstat(&root)?.st_dev;
-            Ok(Self { root, device, keeps_owners: rustix::process::geteuid().is_root(), syncs: true })
+            let (root, open, keeps_owners) =
+                (Arc::new(root), OpenFolders::default(), rustix::process::geteuid().is_root());
+            Ok(Self { root, open, device, keeps_owners, syncs: true })
         };
         open().map_err(|errno| TreeError::new("open", &VolumePath::root(), errno))
     }
@@ -51,18 +57,10 @@ impl FolderTree {
     }
 
     /// The folder that holds the entry, and its name there.
-    fn parent<'a>(&self, operation: &'static str, path: &'a VolumePath) -> Result<(OwnedFd, &'a [u8]), TreeError> {
-        let names: Vec<&[u8]> = path.names().collect();
-        let (name, folders) = names.split_last().map_or((&b"."[..], &[][..]), |(name, folders)| (*name, folders));
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = || -> Result<OwnedFd, Errno> {
-            let mut folder = rustix::fs::openat(&self.root, ".", flags, Mode::empty())?;
-            for name in folders {
-                folder = rustix::fs::openat(&folder, *name, flags, Mode::empty())?;
-            }
-            Ok(folder)
-        };
-        Ok((open().map_err(|errno| TreeError::new(operation, path, errno))?, name))
+    fn parent<'a>(&self, operation: &'static str, path: &'a VolumePath) -> Result<(Arc<OwnedFd>, &'a [u8]), TreeError> {
+        let Some((folder, name)) = path.split() else { return Ok((Arc::clone(&self.root), b".")) };
+        let folder = self.open.get(&self.root, &folder).map_err(|errno| TreeError::new(operation, path, errno))?;
+        Ok((folder, name))
     }
 
     /// Opens a file itself. Not blocking, in case that somebody puts a pipe in its place just now.
@@ -125,25 +123,26 @@ impl Tree for FolderTree {
     fn list(&self, folder: &VolumePath, after: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, TreeError> {
         let (parent, name) = self.parent("list", folder)?;
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let smallest = || -> Result<BTreeSet<Vec<u8>>, Errno> {
-            let mut smallest = BTreeSet::new();
+        let smallest = || -> Result<Vec<Vec<u8>>, Errno> {
+            let mut names = Vec::new();
             for entry in Dir::new(rustix::fs::openat(&parent, name, flags, Mode::empty())?)? {
                 let entry = entry?;
                 let name = entry.file_name().to_bytes();
-                let is_further =
-                    smallest.len() == limit && smallest.last().is_some_and(|last: &Vec<u8>| name > last.as_slice());
-                if name == b"." || name == b".." || name <= after || is_further {
+                if name == b"." || name == b".." || name <= after {
                     continue;
                 }
-                smallest.insert(name.to_vec());
-                if smallest.len() > limit {
-                    smallest.pop_last();
+                names.push(name.to_vec());
+                // Twice as many as are wanted are held at most; sorting them now and then costs less than keeping order.
+                if names.len() >= limit.saturating_mul(2) {
+                    names.sort_unstable();
+                    names.truncate(limit);
                 }
             }
-            Ok(smallest)
+            names.sort_unstable();
+            names.truncate(limit);
+            Ok(names)
         };
-        let names = smallest().map_err(|errno| TreeError::new("list", folder, errno))?;
-        Ok(names.into_iter().collect())
+        smallest().map_err(|errno| TreeError::new("list", folder, errno))
     }
 
     fn stat(&self, path: &VolumePath) -> Result<Option<Stat>, TreeError> {
@@ -283,11 +282,14 @@ impl Tree for FolderTree {
     }
 
     fn rename(&mut self, from: &VolumePath, to: &VolumePath) -> Result<(), TreeError> {
+        self.open.forget(from);
+        self.open.forget(to);
         let (from_folder, from_name) = self.parent("rename", from)?;
         self.change("rename", to, |folder, name| rustix::fs::renameat(&from_folder, from_name, folder, name))
     }
 
     fn remove(&mut self, path: &VolumePath) -> Result<(), TreeError> {
+        self.open.forget(path);
         self.change("remove", path, |folder, name| match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
             Err(Errno::ISDIR | Errno::PERM) => rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR),
             result => result,

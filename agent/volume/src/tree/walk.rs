@@ -3,8 +3,9 @@
 use crate::tree::{Kind, Stat, Tree};
 use crate::{TreeError, VolumePath};
 
-/// Names of one folder held at a time. A folder of 100,000 is listed seven times; a page is 4 MiB at the very worst.
-const PAGE_NAMES: usize = 16_384;
+/// Names of one folder held at a time, so that all but giants are listed once; a page is 32 MiB at the very worst, and the
+/// manifest that the walk is for takes more for each of them.
+const PAGE_NAMES: usize = 131_072;
 
 /// A walk. Between two steps the tree may change: what vanishes is passed over, what appears may or may not be seen.
 pub struct Walk {
