@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Real databases move between real nodes while they are written to, and while servers and agents are killed under them:
-# every row that was acknowledged is there afterwards, exactly once, and one copy runs.
+# Real workloads move between real nodes while servers and agents are killed under them. A web server that is asked all the
+# time: no request fails. Databases that are written to: every row that was acknowledged is there afterwards, exactly once,
+# and one copy runs.
 #
 # usage: databases.sh                (through `make test-databases`, and as a part of `make test`)
 # env:   CARA_BIN      folder with cara-server, cara-agent and caractrl   (default target/debug)
@@ -15,11 +16,12 @@ cd "$(dirname "$0")/../.."
 . deploy/demo/cluster.sh
 . deploy/demo/machines.sh
 . deploy/demo/rows.sh
+. deploy/demo/requests.sh
 
 BIN=$(realpath "${CARA_BIN:-target/debug}")
 SERVERS=(s1 s2 s3)
 AGENTS=(n1 n2)
-IMAGES=(postgres:local redis:local)
+IMAGES=(postgres:local redis:local caravanserai/busybox:local)
 
 # Deadlines in seconds.
 START_S=90
@@ -53,6 +55,13 @@ main() {
     step "$name: images" load_images "$name" "${IMAGES[@]}"
     step "$name: agent" enrol_machine "$name"
   done
+  title "a web server moves while it is asked all the time"
+  step "a web server on n1" apply_web n1
+  step "a client asks, and asks the cluster where" start_asking
+  step "it moves to n2" move_unnoticed n2 true
+  step "back to n1, SIGKILL to the leader in verify" move_unnoticed n1 in_phase verify kill_leader
+  step "the dead server returns" restart_server
+  step "the client stops" stop_asking
   title "PostgreSQL moves while it is written to"
   step "a database on n1" apply_database orders postgres n1
   step "a client writes rows, another one changes a table" start_writing
@@ -89,6 +98,7 @@ check_needs() {
     [ -n "$missing" ] || command -v $tool >/dev/null || missing="it needs $tool"
   done
   [ -n "$missing" ] || deploy/setup/database-images.sh >/dev/null || missing="no images (see above)"
+  [ -n "$missing" ] || deploy/setup/busybox-image.sh >/dev/null || missing="no image (see above)"
   [ -n "$missing" ] || return 0
   [ "${CARA_REQUIRE_DOCKER:-0}" != 1 ] || die "$missing"
   note "SKIPPED: databases.sh: $missing"
@@ -260,7 +270,7 @@ clean_up() {
   local status=$? name
   trap - EXIT INT TERM
   set +u
-  rm -f "$DIR/writing"
+  rm -f "$DIR/writing" "$DIR/asking"
   docker rm -f "$LAN-client" >/dev/null 2>&1
   for name in "${SERVERS[@]}"; do [ -z "${PID[$name]}" ] || kill -KILL "${PID[$name]}" 2>/dev/null; done
   remove_machines
