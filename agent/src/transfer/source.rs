@@ -23,7 +23,7 @@ use crate::plan::{managed_volumes, newest};
 
 /// Messages on their way to the target: some MiB, enough for a fast link.
 const MESSAGES_WAITING: usize = 8;
-/// While it scans, the source says so this often; the target gives up after a multiple of it.
+/// As long as the manifest is being made, the source says so this often; the target gives up after a multiple of it.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 /// The engine must list its containers within this.
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
@@ -133,14 +133,56 @@ impl VolumesService {
         pages: &Outbox<pb::ManifestPage>,
     ) -> Result<(), Status> {
         let open = self.open(&round);
-        let mut open = open.lock().await;
+        let progress = Mutex::new(pb::ManifestPage::default());
+        let scanning = async {
+            let mut open = open.lock().await;
+            self.scan(&mut open, &round, name, &progress).await?;
+            Ok(open)
+        };
+        let open = self.speak_while(scanning, &progress, pages).await?;
+        for page in open.session.pages().map_err(|error| failed(&error))? {
+            let page = page.map_err(|error| failed(&error))?;
+            pages.send(Ok(page)).await.map_err(|_| gone())?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a scan, and tells the target now and then that it goes on, however long one piece of it takes: an engine
+    /// that hands out a copy of the volume makes that copy first, and a disk may be slow. Nobody scans for a target that
+    /// has gone.
+    async fn speak_while<T>(
+        &self,
+        scanning: impl Future<Output = Result<T, Status>>,
+        progress: &Mutex<pb::ManifestPage>,
+        pages: &Outbox<pb::ManifestPage>,
+    ) -> Result<T, Status> {
+        let mut scanning = std::pin::pin!(scanning);
+        loop {
+            tokio::select! {
+                biased;
+                scanned = &mut scanning => return scanned,
+                () = pages.closed() => return Err(gone()),
+                () = self.ground.env.clock.sleep(PROGRESS_EVERY) => {
+                    let page = progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    // Full: there is enough for the target to hear.
+                    let _ = pages.try_send(Ok(page));
+                }
+            }
+        }
+    }
+
+    async fn scan(
+        &self,
+        open: &mut Open,
+        round: &pb::Round,
+        name: &str,
+        progress: &Mutex<pb::ManifestPage>,
+    ) -> Result<(), Status> {
+        open.round = None;
         let tree = self.ground.runtime.volume_tree(name).await;
         let mut tree = tree.map_err(|error| Status::unavailable(error.to_string()))?;
         let mut session = std::mem::take(&mut open.session);
-        open.round = None;
-        session.begin(&round, self.ground.now_ns());
-        let clock = &self.ground.env.clock;
-        let mut told = clock.monotonic();
+        session.begin(round, self.ground.now_ns());
         loop {
             let stepping = cara_env::blocking(move || {
                 let done = session.step(&*tree);
@@ -148,23 +190,17 @@ impl VolumesService {
             });
             let done;
             (session, tree, done) = stepping.await;
-            if done.map_err(|error| failed(&error))? {
-                break;
-            }
-            if clock.monotonic().saturating_sub(told) >= PROGRESS_EVERY {
-                told = clock.monotonic();
-                let page = session.progress_page();
-                pages.send(Ok(page)).await.map_err(|_| Status::cancelled("the target has gone"))?;
-            } else if pages.is_closed() {
-                return Err(Status::cancelled("the target has gone"));
+            match done {
+                Ok(true) => break,
+                Ok(false) => *progress.lock().unwrap_or_else(PoisonError::into_inner) = session.progress_page(),
+                Err(error) => {
+                    open.session = session; // What the last round knows is known to the next attempt.
+                    return Err(failed(&error));
+                }
             }
             tokio::task::yield_now().await;
         }
-        for page in session.pages().map_err(|error| failed(&error))? {
-            let page = page.map_err(|error| failed(&error))?;
-            pages.send(Ok(page)).await.map_err(|_| Status::cancelled("the target has gone"))?;
-        }
-        *open = Open { round: Some(round), session, tree: Some(tree) };
+        *open = Open { round: Some(round.clone()), session, tree: Some(tree) };
         Ok(())
     }
 
@@ -192,10 +228,14 @@ impl VolumesService {
             let (session, tree, chunk) = reading.await;
             (open.session, open.tree) = (session, Some(tree));
             let chunk = chunk.map_err(|error| failed(&error))?;
-            chunks.send(Ok(chunk)).await.map_err(|_| Status::cancelled("the target has gone"))?;
+            chunks.send(Ok(chunk)).await.map_err(|_| gone())?;
         }
         Ok(())
     }
+}
+
+fn gone() -> Status {
+    Status::cancelled("the target has gone")
 }
 
 fn failed(error: &VolumeError) -> Status {
