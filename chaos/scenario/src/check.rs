@@ -105,6 +105,9 @@ pub const RULES: &[&str] = &[
 /// Nothing runs longer than this.
 const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 
+/// A link with less lets no handshake through in time, so it is as good as clogged.
+const BYTES_PER_SECOND_MIN: u64 = 500;
+
 /// Reads a range of seeds, `1..=5` or `7`.
 pub(crate) fn seeds(text: &str) -> Option<RangeInclusive<u64>> {
     match text.split_once("..=") {
@@ -175,6 +178,7 @@ fn stray(fault: &Fault) -> Vec<String> {
         ("to", fault.to.is_some(), kind.needs_to()),
         ("dir", fault.dir.is_some(), kind == Kind::Partition),
         ("add", fault.add.is_some(), kind.takes_add()),
+        ("bytes_per_second", fault.bytes_per_second.is_some(), kind.takes_rate()),
         ("by", fault.by.is_some(), kind.takes_by()),
         ("ppm", fault.ppm.is_some(), kind.takes_ppm()),
     ];
@@ -237,6 +241,9 @@ fn fault_problems(fault: &Fault, ids: &BTreeSet<String>) -> Vec<String> {
     }
     if fault.ppm.is_some_and(|ppm| ppm.abs() > 500) {
         problems.push("ppm is at most 500 in both directions".to_owned());
+    }
+    if fault.bytes_per_second.is_some_and(|rate| rate < BYTES_PER_SECOND_MIN) {
+        problems.push(format!("bytes_per_second is at least {BYTES_PER_SECOND_MIN}; less than that is a clog"));
     }
     if fault.by.as_ref().is_some_and(|by| by.is_empty() || by.len() > 2) {
         problems.push("by is one step or two: by = [\"-30s\", \"30s\"]".to_owned());

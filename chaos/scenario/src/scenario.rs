@@ -194,6 +194,9 @@ pub struct Fault {
     /// How much longer something takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub add: Option<SpanRange>,
+    /// How many bytes a second pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<u64>,
     /// How far a clock jumps: one step, or two between which the seed chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Vec<Step>>,
@@ -224,6 +227,7 @@ impl Fault {
             bind: None,
             lasts,
             add: None,
+            bytes_per_second: None,
             by: None,
             ppm: None,
             optional: false,

@@ -46,6 +46,9 @@ const KINDS: &[(Kind, u64, Whom)] = &[
     (Kind::EngineAway, 1, Whom::Agents),
     (Kind::EngineDown, 1, Whom::Agents),
     (Kind::VolumeError, 1, Whom::Agents),
+    (Kind::VolumeReadError, 1, Whom::Agents),
+    (Kind::SlowCopy, 1, Whom::Agents),
+    (Kind::NarrowLink, 1, Whom::Any),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,6 @@ use cara_netsim::{Change, Reached};
 use raft_store::Position;
 use raft_store::inspect::{self, Change as Written};
 
-use crate::recorder::word;
 use crate::world::Cluster;
 
 /// Follows the logs of all servers.
@@ -50,7 +49,7 @@ impl RaftLogs {
     pub fn reached(&mut self, reached: &Reached) {
         match reached.point {
             "raft.elected" => {
-                let term = word(&reached.detail, "term").and_then(|term| term.parse().ok()).unwrap_or_default();
+                let term = reached.word("term").and_then(|term| term.parse().ok()).unwrap_or_default();
                 self.leads.insert(reached.host.clone(), term);
             }
             "raft.deposed" => {
