@@ -351,31 +351,18 @@ impl std::fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// Puts the line of the fault that a problem is about before it.
-fn at_line(text: &str, problem: String) -> String {
-    let id = problem.strip_prefix("fault \"").and_then(|rest| rest.split('"').next());
-    let is_it = |line: &&str| {
-        let (key, value) = line.split_once('=').unwrap_or_default();
-        key.trim() == "id" && id.is_some_and(|id| value.contains(&format!("\"{id}\"")))
-    };
-    match text.lines().position(|line| is_it(&line)) {
-        Some(before) => format!("line {}: {problem}", before + 1),
-        None => problem,
-    }
-}
-
 impl Scenario {
     /// Reads a file.
     ///
     /// # Errors
-    /// With the line for what is no scenario or is a fault that contradicts itself, and with all reasons.
+    /// With the line of what is no scenario or contradicts itself, and with all reasons.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let scenario: Self = toml::from_str(text).map_err(|error| Invalid(vec![error.to_string()]))?;
         let problems = check::problems(&scenario);
         if problems.is_empty() {
             return Ok(scenario);
         }
-        Err(Invalid(problems.into_iter().map(|problem| at_line(text, problem)).collect()))
+        Err(Invalid(problems.into_iter().map(|problem| problem.told(text)).collect()))
     }
 
     /// Writes a file.
