@@ -8,6 +8,10 @@ use cara_transport::JoinToken;
 /// Where an agent listens for other agents unless told otherwise: beside the servers' 7443.
 pub const VOLUME_LISTEN_DEFAULT: &str = "0.0.0.0:7444";
 
+/// The highest feature level that this version supports, as servers count them. From 2 on an agent knows the modes of an
+/// assignment and volumes by data generation.
+pub const FEATURE_LEVEL: u32 = 2;
+
 /// How one agent runs. [`Config::new`] gives production's defaults; tests and the simulator shorten the times.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -38,6 +42,9 @@ pub struct Config {
     pub resync: Duration,
     /// How long a container may take to stop before it is killed. Default 10 s, as Docker's own.
     pub stop_grace: Duration,
+    /// The feature level that it says to servers. Default [`FEATURE_LEVEL`]; lower, it is asked only for what that release
+    /// knew.
+    pub feature_level: u32,
 }
 
 impl Config {
@@ -57,6 +64,7 @@ impl Config {
             call_deadline: Duration::from_secs(10),
             resync: Duration::from_secs(10),
             stop_grace: Duration::from_secs(10),
+            feature_level: FEATURE_LEVEL,
         }
     }
 

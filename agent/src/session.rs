@@ -111,7 +111,13 @@ impl<'a> Session<'a> {
         let (outbox, frames) = mpsc::channel(OUTBOX);
         let node_id = ground.keeper.identity().node_id;
         let volume_address = ground.volume_address.clone();
-        let hello = Hello { node_id, facts: Some(facts), fence: Some(ground.shared.fence()), volume_address };
+        let hello = Hello {
+            node_id,
+            facts: Some(facts),
+            fence: Some(ground.shared.fence()),
+            volume_address,
+            feature_level: ground.config.feature_level,
+        };
         outbox.try_send(frame(Up::Hello(hello))).expect("the outbox is empty");
         let mut client = AgentClient::new(channel.clone())
             .max_decoding_message_size(FRAME_BYTES_MAX)

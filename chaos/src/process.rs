@@ -34,7 +34,7 @@ pub(crate) async fn serve(
     let folder = Path::new(SERVER_DIR);
     if boot.env.files.read(&folder.join("server.json")).is_err() {
         let own = address(&boot.name);
-        let place = Place { name: boot.name.clone(), listen: own.clone(), advertise: own };
+        let place = Place::new(&boot.name, &own, &own);
         if boot.name == "s1" {
             let founded = setup::init(&boot.env, folder, &place).map_err(|error| chain(&error))?;
             shared.note_founded(founded);

@@ -26,6 +26,9 @@ pub struct Config {
     pub request_deadline: Duration,
     /// Tells when the database's device is nearly full; none when nobody watches it.
     pub low_space: Option<LowSpace>,
+    /// The highest feature level that this server announces and reaches. Default: what this version supports. Lower, it acts
+    /// like the release that had that level; a cluster beyond it is refused.
+    pub feature_level_max: u32,
     /// Largest API request body in bytes. Default 1 MiB, the same as a log entry.
     pub body_max: usize,
 }
@@ -43,6 +46,7 @@ impl Config {
             snapshot_after: 10_000,
             request_deadline: Duration::from_secs(10),
             low_space: None,
+            feature_level_max: cara_core::FEATURE_LEVEL,
             body_max: 1 << 20,
         }
     }

@@ -85,6 +85,7 @@ pub fn still_leads(api: &SharedApi, term: u64) -> bool {
 async fn lead(api: &SharedApi, term: u64) {
     let settings = Settings {
         heartbeat_timeout_ms: u64::try_from(api.config.agent_timeout().as_millis()).unwrap_or(u64::MAX),
+        feature_level_max: api.config.feature_level_max,
         ..Settings::default()
     };
     let since_ms = if cara_env::planted("fresh-window-missing-after-election") { 0 } else { api.mono_ms() };

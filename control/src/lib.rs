@@ -14,6 +14,7 @@ mod api;
 mod dispatch;
 mod engines;
 mod leader;
+mod level;
 mod machine;
 mod membership;
 mod metrics;

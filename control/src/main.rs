@@ -87,7 +87,7 @@ impl PlaceArgs {
     fn place(&self) -> Place {
         let port = self.advertise.rsplit_once(':').map_or("7443", |(_, port)| port);
         let listen = self.listen.clone().unwrap_or_else(|| format!("0.0.0.0:{port}"));
-        Place { name: self.name.clone(), listen, advertise: self.advertise.clone() }
+        Place::new(&self.name, listen, &self.advertise)
     }
 }
 

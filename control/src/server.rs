@@ -38,7 +38,7 @@ use crate::pki::Ca;
 use crate::relay::Relay;
 use crate::sessions::Sessions;
 use crate::transfers::Transfers;
-use crate::{dispatch, leader};
+use crate::{dispatch, leader, level};
 
 /// One attempt of raft to reach a peer.
 const PEER_CONNECT: Duration = Duration::from_secs(2);
@@ -72,6 +72,17 @@ pub enum RunError {
     /// Its database.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// Its release.
+    #[error(
+        "this server supports feature level {supports}, the cluster is at {level}; \
+         install the release that the other servers run, the data folder stays as it is"
+    )]
+    Outdated {
+        /// What the configuration allows.
+        supports: u32,
+        /// The cluster's level.
+        level: u32,
+    },
     /// Replication has ended, most often because the disk failed. A new process finds out whether it works again.
     #[error("replication has stopped: {reason}; the server ends, so that it is started again")]
     Replication {
@@ -145,9 +156,12 @@ pub async fn run(
         cara_env::spawn(leader::run(api.clone(), leading_in)),
         cara_env::spawn(dispatch::run(api.clone())),
         cara_env::spawn(bootstrap(api.clone())),
+        cara_env::spawn(level::announce(api.clone())),
     ];
     let ended = tokio::select! {
         biased;
+        // First: nothing is served from a log that this server may misread.
+        level = level::outgrown(&api) => Err(RunError::Outdated { supports: api.config.feature_level_max, level }),
         () = cara_transport::serve(&env, listener, tls, routes(&api), Limits::default(), shutdown) => Ok(()),
         reason = replication_end(&api) => Err(RunError::Replication { reason }),
     };

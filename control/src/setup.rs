@@ -28,6 +28,15 @@ pub struct Place {
     pub listen: String,
     /// `host:port` under which others reach it.
     pub advertise: String,
+    /// The highest feature level that it will announce, as in its `Config`.
+    pub feature_level_max: u32,
+}
+
+impl Place {
+    /// A server of this version.
+    pub fn new(name: impl Into<String>, listen: impl Into<String>, advertise: impl Into<String>) -> Self {
+        Self { name: name.into(), listen: listen.into(), advertise: advertise.into(), feature_level_max: FEATURE_LEVEL }
+    }
 }
 
 /// What `init` tells the operator, once.
@@ -108,7 +117,7 @@ pub fn init(env: &Env, data_dir: &Path, place: &Place) -> Result<Founded, SetupE
     let command = Command::InitCluster(InitCluster {
         cluster_id: cluster_id.clone(),
         incarnation: 1,
-        feature_level: FEATURE_LEVEL,
+        feature_level: place.feature_level_max,
         ca_cert_pem: new_ca.certificate_pem.clone(),
         ca_key_sealed: sealed,
         server: Server {
@@ -116,6 +125,7 @@ pub fn init(env: &Env, data_dir: &Path, place: &Place) -> Result<Founded, SetupE
             name: place.name.clone(),
             address: place.advertise.clone(),
             certificate: record(&issued),
+            feature_level: place.feature_level_max,
             ..Server::default()
         },
         root_token: ApiToken {
@@ -180,8 +190,13 @@ pub async fn join(env: &Env, data_dir: &Path, place: &Place, token: &JoinToken) 
         .await
         .map_err(|source| SetupError::Listen { address: place.listen.clone(), source })?;
     let answering = cara_env::spawn(async move { while listener.accept().await.is_ok() {} });
-    let request =
-        JoinRequest { token: token.secret.clone(), name: place.name.clone(), address: place.advertise.clone(), csr };
+    let request = JoinRequest {
+        token: token.secret.clone(),
+        name: place.name.clone(),
+        address: place.advertise.clone(),
+        csr,
+        feature_level: place.feature_level_max,
+    };
     cara_env::point("join.sent", || format!("server={}", place.name)).await;
     let answer = ask(env, token, request).await;
     cara_env::point("join.answered", || format!("ok={}", answer.is_ok())).await;

@@ -9,6 +9,7 @@
 //! ```
 //! `Invariant:` of a stateful workload, at most one node is told to run.
 
+use crate::feature::Feature;
 use crate::id::{Generation, MoveId, NodeId, WorkloadUid};
 use crate::model::{Move, MovePhase, Workload, WorkloadKind, WorkloadSpec};
 use crate::state::State;
@@ -84,7 +85,17 @@ pub fn desired_set(state: &State, node: &NodeId) -> Vec<Assignment> {
         // Where the workload is placed is its live role; an old copy of it there has none of its own.
         set.entry(visitor.uid.clone()).or_insert(visitor);
     }
-    set.into_values().collect()
+    let outdated = state.node(node).is_some_and(|node| !node.supports(Feature::Moves));
+    set.into_values().filter(|assignment| !outdated || assignment.is_plain()).collect()
+}
+
+impl Assignment {
+    /// True when an agent from before moves does the right thing about it. Of any other mode it would start containers,
+    /// and what has a data generation it would start with empty volumes, under names without that part.
+    fn is_plain(&self) -> bool {
+        let dated = self.data_generation > Generation(0) && self.spec.managed_volumes().next().is_some();
+        self.remove || (self.mode == Mode::Run && !dated)
+    }
 }
 
 /// The role of the node that has the placement.

@@ -3,6 +3,7 @@
 //! The order is decided anew at each step, from what is on the node now: what was deleted or moved by hand meanwhile is
 //! no longer in the way.
 
+use crate::feature::Feature;
 use crate::id::{NodeId, WorkloadUid};
 use crate::limits;
 use crate::model::{Blocked, Connection, Drain, DrainStatus, Rejection, Workload, WorkloadKind};
@@ -89,6 +90,10 @@ fn target(state: &State, drain: &Drain, workload: &Workload) -> Result<(NodeId, 
     if workload.is_stateful() && !online {
         let none = NoNode { rejections: Vec::new(), count: 0 };
         return Err(blocked("it has state, and the node is offline and can't prove that it stopped", none));
+    }
+    if let Err(outdated) = state.check_agent(&drain.node, Feature::Moves) {
+        let none = NoNode { rejections: Vec::new(), count: 0 };
+        return Err(blocked(&outdated.to_string(), none));
     }
     let purpose = Purpose::Move { source: &drain.node };
     if let Some(wanted) = &drain.target {

@@ -1,10 +1,21 @@
 //! What needs all servers to be of a newer version: allowed once the cluster's feature level has reached it.
 //!
+//! ```text
+//! server starts -> PutServer (its level) -> reconcile: all of them higher -> SetFeatureLevel -> new commands are let in
+//! ```
 //! An older server would pass over a field or a command that it does not know, and end up with another state than its
-//! peers. So what is new is refused, or left out of reports, until every server can do the same with it.
+//! peers. So what is new is refused, or left out of reports, until every server can do the same with it. Agents say their
+//! level as well: what a node's agent does not know is not asked of that node.
+//!
+//! A level is said in fields that each release knows; 0 there was written by a release from before levels were said.
 
+use crate::id::NodeId;
+use crate::model::{Node, Server};
 use crate::rejected::Rejected;
 use crate::state::State;
+
+/// What a server or an agent supports that said nothing.
+pub const FEATURE_LEVEL_MIN: u32 = 1;
 
 /// Something that came after the first version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +39,30 @@ impl Feature {
     }
 }
 
+impl Server {
+    /// The highest feature level that it supports.
+    pub fn level(&self) -> u32 {
+        self.feature_level.max(FEATURE_LEVEL_MIN)
+    }
+}
+
+impl Node {
+    /// False when its agent has said a level that is too low. An agent whose session was opened under a server that did
+    /// not ask is taken for as new as the cluster, as that server took it.
+    pub fn supports(&self, feature: Feature) -> bool {
+        self.feature_level == 0 || self.feature_level >= feature.level()
+    }
+}
+
 impl State {
     /// True when the cluster's level allows it.
     pub fn supports(&self, feature: Feature) -> bool {
         self.cluster().is_some_and(|cluster| cluster.feature_level >= feature.level())
+    }
+
+    /// The highest level that every server supports; 0 without a server.
+    pub fn common_level(&self) -> u32 {
+        self.servers().map(Server::level).min().unwrap_or_default()
     }
 
     pub(crate) fn check_supports(&self, feature: Feature) -> Result<(), Rejected> {
@@ -40,5 +71,17 @@ impl State {
         }
         let current = self.cluster().map_or(0, |cluster| cluster.feature_level).to_string();
         Err(Rejected::FeatureNeeded { what: feature.words().into(), needed: feature.level().to_string(), current })
+    }
+
+    /// Refuses when the node's agent does not know it. A node that is gone is not judged here.
+    pub(crate) fn check_agent(&self, node: &NodeId, feature: Feature) -> Result<(), Rejected> {
+        match self.node(node).filter(|node| !node.supports(feature)) {
+            Some(node) => Err(Rejected::AgentOutdated {
+                node: node.name.clone(),
+                supports: node.feature_level.to_string(),
+                needed: feature.level().to_string(),
+            }),
+            None => Ok(()),
+        }
     }
 }

@@ -38,7 +38,7 @@ pub use command::Command;
 pub use desired::{Assignment, Mode, Transfer, desired_set};
 pub use entry::{Applied, Context, Entry};
 pub use event::{Event, ObjectKind, ObjectRef, Verb};
-pub use feature::Feature;
+pub use feature::{FEATURE_LEVEL_MIN, Feature};
 pub use id::{DrainId, Epoch, Generation, MoveId, NodeId, Revision, ServerId, TokenId, WorkloadUid};
 pub use moves::waits_for;
 pub use rejected::{Problem, RejectKind, Rejected};
@@ -46,6 +46,6 @@ pub use reply::{Answer, Reply};
 pub use schedule::{NoNode, Purpose, Unfit, choose, unfit};
 pub use state::{Key, State};
 
-/// The highest feature level that this version supports. Not asked by apply, which goes by the replicated level: the
-/// leader raises that once all servers support it.
+/// The highest feature level that this version supports. Not asked by apply, which goes by the replicated level: each
+/// server announces its own, and the leader raises that of the cluster once all servers support it.
 pub const FEATURE_LEVEL: u32 = 2;

@@ -233,6 +233,18 @@ rejections! {
     70 FeatureNeeded { what, needed, current } Conflict "feature-needed"
         "{what} need feature level {needed}, the cluster is at {current}",
         "upgrade every server; the leader then raises the level by itself";
+    /// A server would misread what the level lets in.
+    71 FeatureHeldBack { wanted, server, supports } Conflict "feature-held-back"
+        "feature level {wanted} can't be reached: server {server} supports no more than {supports}",
+        "upgrade that server, or remove it; the leader then raises the level by itself";
+    /// The server would misread the log.
+    72 ServerOutdated { server, supports, level } Conflict "server-outdated"
+        "server {server} supports feature level {supports}, the cluster is at {level}",
+        "install the release there that the other servers run";
+    /// The node's agent does not know what is asked of it.
+    73 AgentOutdated { node, supports, needed } Conflict "agent-outdated"
+        "the agent of node {node} supports feature level {supports}, this needs {needed}",
+        "upgrade cara-agent on that node";
 
     /// No such move.
     80 UnknownMove { id } NotFound "unknown-move"

@@ -1,6 +1,7 @@
 //! Which node takes a workload: the one with the fewest, ties by node id, among those that can. Pure; runs inside
 //! apply, so that it sees every placement before it. What is being moved to a node counts as being there.
 
+use crate::feature::Feature;
 use crate::id::NodeId;
 use crate::limits;
 use crate::model::{Connection, Node, Protocol, Rejection, Resources, Workload, WorkloadKind};
@@ -46,6 +47,9 @@ pub enum Unfit<'a> {
     /// The workload is there already.
     #[error("it is there already")]
     Source,
+    /// Its agent does not know what would be asked of it: its feature level, and the one that is needed.
+    #[error("its agent supports feature level {0}, this needs {1}: upgrade cara-agent there")]
+    Agent(u32, u32),
     /// It asks for more than is free: the resource, what is free, what is wanted.
     #[error("{0}: {1} free, {2} wanted")]
     Resources(&'static str, String, String),
@@ -97,6 +101,10 @@ pub fn unfit<'a>(state: &'a State, node: &'a Node, workload: &'a Workload, purpo
         Connection::Pending => return Some(Unfit::Pending),
         Connection::Offline => return Some(Unfit::Offline),
         Connection::Online => {}
+    }
+    let asks = matches!(purpose, Purpose::Move { .. }) || workload.spec.suspended;
+    if asks && !node.supports(Feature::Moves) {
+        return Some(Unfit::Agent(node.feature_level, Feature::Moves.level()));
     }
     if !node.schedulable && !planted("cordon-ignored-by-scheduler") {
         return Some(Unfit::Cordoned);

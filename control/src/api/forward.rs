@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use cara_env::Env;
-use cara_proto::cluster::{Header, HttpPart, HttpRequest, cluster_client::ClusterClient};
+use cara_proto::cluster::{AnnounceRequest, Header, HttpPart, HttpRequest, cluster_client::ClusterClient};
 use cara_transport::Tls;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tokio_stream::StreamExt;
@@ -53,6 +53,26 @@ impl Forwarder {
 
     fn forget(&self, address: &str) {
         self.channels.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(address);
+    }
+
+    /// Tells the server at `address` what this one supports.
+    ///
+    /// # Errors
+    /// When that server can't be reached, does not lead, or refuses.
+    pub async fn announce(&self, address: &str, feature_level: u32, limit: Duration) -> Result<(), ApiError> {
+        let mut client = ClusterClient::new(self.channel(address).await?);
+        let call = client.announce(AnnounceRequest { feature_level });
+        match cara_env::timeout(&*self.env.clock, limit, call).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(status)) => {
+                self.forget(address);
+                Err(ApiError::NoQuorum(format!("{address} did not record it: {}", status.message())))
+            }
+            Err(_) => {
+                self.forget(address);
+                Err(ApiError::Unconfirmed)
+            }
+        }
     }
 
     /// Sends the request to the server at `address` and returns its answer.

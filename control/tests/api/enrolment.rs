@@ -97,13 +97,13 @@ async fn a_server_that_nobody_can_dial_is_refused_and_the_token_stays_good() {
     let listen = free_address(&server.env).await;
     // A port on which nobody listens.
     let nowhere = free_address(&server.env).await;
-    let place = Place { name: "s2".into(), listen: listen.clone(), advertise: nowhere.clone() };
+    let place = Place::new("s2", &listen, &nowhere);
     let error = setup::join(&server.env, folder.path(), &place, &token).await.unwrap_err().to_string();
     assert!(error.contains(&nowhere) && error.contains("unspent"), "{error}");
     let states = server.get("/api/v1/servers/join-tokens").await.json();
     assert_eq!(states["items"][0]["state"], "unused");
 
-    let place = Place { name: "s2".into(), listen: listen.clone(), advertise: listen };
+    let place = Place::new("s2", &listen, &listen);
     setup::join(&server.env, folder.path(), &place, &token).await.unwrap();
     assert!(folder.path().join("server.json").exists());
     server.stop().await;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::harness::{Server, config, free_address};
 
 fn place(address: &str) -> Place {
-    Place { name: "s1".into(), listen: address.into(), advertise: address.into() }
+    Place::new("s1", address, address)
 }
 
 async fn run_error(folder: &std::path::Path, engine: Arc<MemoryEngine>) -> String {

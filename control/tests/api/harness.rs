@@ -68,7 +68,7 @@ impl Server {
         let env = Env::real();
         let folder = tempfile::tempdir().unwrap();
         let address = free_address(&env).await;
-        let place = Place { name: "s1".into(), listen: address.clone(), advertise: address.clone() };
+        let place = Place::new("s1", &address, &address);
         let founded = setup::init(&env, folder.path(), &place).unwrap();
         let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
         let (stop, stopped) = watch::channel(false);

@@ -108,6 +108,9 @@ fn update(state: &mut State, cx: &Context, uid: WorkloadUid, cmd: ApplyWorkload)
     if cmd.node.is_some() {
         next.explicit_node = cmd.node;
     }
+    if let Some(placed) = placed.as_ref().filter(|_| next.spec.suspended && !known.spec.suspended) {
+        state.check_agent(&placed.node, Feature::Moves)?;
+    }
     match (&placed, &next.explicit_node) {
         (Some(placed), Some(node)) if new_node && placed.node != *node => {
             let node = state.node(&placed.node).map_or(placed.node.to_string(), |n| n.name.clone());

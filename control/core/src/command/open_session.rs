@@ -28,6 +28,9 @@ pub struct OpenSession {
     /// Where the machine is reached; empty leaves it.
     #[prost(string, tag = "5")]
     pub address: String,
+    /// The highest feature level that the agent supports, at least 1; 0 only from a release that did not ask.
+    #[prost(uint32, tag = "6")]
+    pub feature_level: u32,
 }
 
 pub(crate) fn apply(state: &mut State, cx: &Context, cmd: OpenSession) -> Result<Vec<Event>, Rejected> {
@@ -57,6 +60,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: OpenSession) -> Result
         node.facts = cmd.facts;
         super::clip_facts(&mut node.facts);
         node.lost = false;
+        node.feature_level = cmd.feature_level;
         if !cmd.address.is_empty() {
             node.address = cmd.address;
         }

@@ -31,6 +31,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: PutServer) -> Result<V
     }
     let token = super::check_join_token(state, cx, &hash, TokenPurpose::Server, &cmd.server.name)?;
     check(state, &cmd.server)?;
+    check_level(state, &cmd.server)?;
     if cmd.server.id < state.next_server_id() {
         return Err(Rejected::ServerTaken { what: "id".into(), value: cmd.server.id.to_string() });
     }
@@ -66,6 +67,20 @@ pub(crate) fn check(state: &State, server: &Server) -> Result<(), Rejected> {
     super::check_fingerprint_free(state, &server.certificate.fingerprint, None, state.server(server.id))
 }
 
+/// A server below the cluster's level would misread the log. One that says nothing is not judged: it comes from a log of a
+/// release that did not ask.
+fn check_level(state: &State, server: &Server) -> Result<(), Rejected> {
+    let level = state.cluster().map_or(0, |cluster| cluster.feature_level);
+    if server.feature_level == 0 || server.feature_level >= level {
+        return Ok(());
+    }
+    Err(Rejected::ServerOutdated {
+        server: server.name.clone(),
+        supports: server.feature_level.to_string(),
+        level: level.to_string(),
+    })
+}
+
 fn update(state: &mut State, cx: &Context, server: Server) -> Result<Vec<Event>, Rejected> {
     let Some(known) = state.server(server.id) else {
         return Err(Rejected::UnknownServer { server: server.id.to_string() });
@@ -81,6 +96,7 @@ fn update(state: &mut State, cx: &Context, server: Server) -> Result<Vec<Event>,
         next.certificate.generation = known.certificate.generation.next();
     }
     check(state, &next)?;
+    check_level(state, &next)?;
     let event = Event::ServerUpdated { server: next.id, name: next.name.clone() };
     state.put_server(cx, next);
     Ok(vec![event])

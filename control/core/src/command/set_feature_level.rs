@@ -1,4 +1,4 @@
-//! Lets newer commands in, once all voters support them (which the leader checks before it proposes). Only rises.
+//! Lets newer commands in, once all servers support them. Only rises. The leader asks for it by itself (`reconcile`).
 
 use crate::entry::Context;
 use crate::event::Event;
@@ -21,6 +21,14 @@ pub(crate) fn apply(state: &mut State, _cx: &Context, cmd: SetFeatureLevel) -> R
     if cmd.level < cluster.feature_level {
         let current = cluster.feature_level.to_string();
         return Err(Rejected::FeatureLevel { wanted: cmd.level.to_string(), current });
+    }
+    // A server that has announced nothing is not judged: logs from before announcements mean what they meant.
+    if let Some(behind) = state.servers().find(|s| s.feature_level != 0 && s.feature_level < cmd.level) {
+        return Err(Rejected::FeatureHeldBack {
+            wanted: cmd.level.to_string(),
+            server: behind.name.clone(),
+            supports: behind.feature_level.to_string(),
+        });
     }
     cluster.feature_level = cmd.level;
     state.set_cluster(cluster);

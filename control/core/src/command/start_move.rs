@@ -66,6 +66,7 @@ fn check(state: &State, cmd: &StartMove) -> Result<(NodeId, MoveSettings), Rejec
         let node = source.map_or(placement.node.to_string(), |node| node.name.clone());
         return Err(Rejected::SourceOffline { workload: workload.name.clone(), node });
     }
+    state.check_agent(&placement.node, Feature::Moves)?;
     let target = target(state, workload, &placement.node, cmd.target.as_ref())?;
     Ok((target, settings))
 }

@@ -47,6 +47,9 @@ pub(crate) fn apply(
     if workload.spec.suspended == suspended {
         return Ok(Vec::new());
     }
+    if let Some(placement) = workload.placement.as_ref().filter(|_| suspended) {
+        state.check_agent(&placement.node, Feature::Moves)?;
+    }
     let (kind, name, placement) = (workload.kind, workload.name.clone(), workload.placement.clone());
     state.edit_workload(cx, uid, |workload| {
         workload.spec.suspended = suspended;

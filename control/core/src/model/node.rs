@@ -80,6 +80,10 @@ pub struct Node {
     /// Volumes that it keeps though no workload there has them, as its agent says.
     #[prost(message, repeated, tag = "22")]
     pub quarantine: Vec<QuarantinedVolume>,
+    /// The highest feature level that its agent supports, as of its last session; 0 = that session was recorded by a
+    /// release that did not ask.
+    #[prost(uint32, tag = "23")]
+    pub feature_level: u32,
 }
 
 /// A volume that is kept until somebody removes it: what was on it may be the only copy of something.

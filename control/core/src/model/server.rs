@@ -24,4 +24,7 @@ pub struct Server {
     /// Set by apply.
     #[prost(message, required, tag = "6")]
     pub revision: Revision,
+    /// The highest feature level that it has announced; 0 = it was recorded by a release that did not ask.
+    #[prost(uint32, tag = "7")]
+    pub feature_level: u32,
 }

@@ -5,6 +5,7 @@
 
 mod drains;
 mod expiry;
+mod feature_level;
 mod lost;
 mod moves;
 mod node_health;
@@ -98,6 +99,8 @@ pub struct Settings {
     pub brake_interval_ms: u64,
     /// Placements, and deletions, asked for in one pass; the rest follows in the next.
     pub commands_per_pass_max: usize,
+    /// The highest feature level that this leader supports.
+    pub feature_level_max: u32,
 }
 
 impl Default for Settings {
@@ -108,6 +111,7 @@ impl Default for Settings {
             brake_nodes_min: 3,
             brake_interval_ms: 5_000,
             commands_per_pass_max: 256,
+            feature_level_max: crate::FEATURE_LEVEL,
         }
     }
 }
@@ -128,6 +132,7 @@ pub struct Decision {
 /// Compares state and ears, and decides. `now_mono_ms` is the leader's monotonic clock.
 pub fn reconcile(state: &State, heard: &Heard, settings: &Settings, now_mono_ms: u64) -> Decision {
     let mut decision = Decision::default();
+    feature_level::decide(state, settings, &mut decision);
     node_health::decide(state, heard, settings, now_mono_ms, &mut decision);
     placement::decide(state, settings, &mut decision);
     lost::decide(state, heard, settings, now_mono_ms, &mut decision);

@@ -13,8 +13,8 @@ impl State {
     /// Gives the workload to a node under the next generation. Empty when there is no such workload.
     pub(crate) fn grant(&mut self, cx: &Context, uid: &WorkloadUid, node: NodeId, auto_placed: bool) -> Vec<Event> {
         let mut events = Vec::new();
-        // Servers from before moves write no data generation: it begins when all know it.
-        let dated = self.supports(Feature::Moves);
+        // Servers and agents from before moves know no data generation: it begins when all who name the volumes know it.
+        let dated = self.supports(Feature::Moves) && self.node(&node).is_none_or(|node| node.supports(Feature::Moves));
         self.edit_workload(cx, uid, |workload| {
             let first = workload.last_generation == Generation(0);
             let mut generation = workload.last_generation.next();
@@ -22,8 +22,8 @@ impl State {
                 generation = Generation(1);
             }
             workload.last_generation = generation;
-            if dated && (first || workload.fresh_data) {
-                workload.data_generation = generation;
+            if first || workload.fresh_data {
+                workload.data_generation = if dated { generation } else { Generation(0) };
                 workload.fresh_data = false;
             }
             workload.placement =

@@ -9,6 +9,7 @@ mod drains;
 mod entries;
 mod golden;
 mod invariants;
+mod levels;
 mod move_exploration;
 mod moves;
 mod names;

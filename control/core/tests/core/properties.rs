@@ -59,6 +59,7 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
             node,
             facts: Facts { allocatable: [("cpu".to_string(), 1_000)].into(), ..Default::default() },
             address: String::new(),
+            feature_level: u32::from(d),
         }
         .into(),
         9 if b > 1 => CheckpointSeen { seen: vec![Seen { node, epoch, last_seen_ms: number * 100_000 }] }.into(),

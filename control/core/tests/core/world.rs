@@ -175,6 +175,7 @@ impl World {
             server: ServerId(1),
             facts: Facts::default(),
             address: String::new(),
+            feature_level: 0,
         }
     }
 

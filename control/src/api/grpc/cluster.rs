@@ -5,9 +5,9 @@ use std::time::Duration;
 use axum::Router;
 use cara_core::command::PutServer;
 use cara_core::model::Server;
-use cara_core::{Answer, Command, Rejected, ServerId};
+use cara_core::{Answer, Command, FEATURE_LEVEL_MIN, Rejected, ServerId};
 use cara_proto::cluster::cluster_server::Cluster;
-use cara_proto::cluster::{HttpPart, HttpRequest, JoinRequest, JoinResponse};
+use cara_proto::cluster::{AnnounceRequest, AnnounceResponse, HttpPart, HttpRequest, JoinRequest, JoinResponse};
 use cara_transport::{JoinToken, Role};
 use futures_util::stream::BoxStream;
 use tonic::{Request, Response, Status};
@@ -67,6 +67,7 @@ impl ClusterService {
                 name: request.name,
                 address: request.address,
                 certificate: record(&issued),
+                feature_level: request.feature_level.max(FEATURE_LEVEL_MIN),
                 ..Server::default()
             },
             token_hash: Some(JoinToken::hash(&request.token)),
@@ -100,6 +101,14 @@ impl Cluster for ClusterService {
             }
         }
         Err(ApiError::Busy("several servers are joining at once".into()).to_status())
+    }
+
+    async fn announce(&self, request: Request<AnnounceRequest>) -> Result<Response<AnnounceResponse>, Status> {
+        let id = server_peer(&self.api, &request)?;
+        check_leads(&self.api)?;
+        let level = request.into_inner().feature_level;
+        self.api.record_level(id, level).await.map_err(|error| error.to_status())?;
+        Ok(Response::new(AnnounceResponse {}))
     }
 
     type ForwardStream = BoxStream<'static, Result<HttpPart, Status>>;

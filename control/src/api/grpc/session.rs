@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cara_core::command::{CloseSession, OpenSession};
-use cara_core::{Answer, Command, Epoch, MoveId, NodeId, ServerId, desired_set};
+use cara_core::{Answer, Command, Epoch, FEATURE_LEVEL_MIN, MoveId, NodeId, ServerId, desired_set};
 use cara_proto::agent::agent_frame::Frame as From;
 use cara_proto::agent::server_frame::Frame as To;
 use cara_proto::agent::{AgentFrame, Desired, Fence, Goodbye, Heartbeat, HeartbeatAck, Report, ServerFrame, Welcome};
@@ -56,6 +56,7 @@ pub async fn open(
         server: ServerId(api.identity.server_id),
         facts: hello.facts.as_ref().map(wire::facts).unwrap_or_default(),
         address: String::new(),
+        feature_level: hello.feature_level.max(FEATURE_LEVEL_MIN),
     };
     let reply = api.propose(&format!("node:{node}"), "", Command::OpenSession(command)).await?;
     let Answer::SessionOpened(opened) = reply.answer else {
