@@ -192,6 +192,10 @@ impl Nemesis {
         match what.kind {
             Kind::Crash => world.crash(host),
             Kind::Stop => world.stop(host, GRACE),
+            Kind::Upgrade => {
+                world.stop(host, GRACE);
+                cluster.upgrade(host);
+            }
             Kind::PowerLoss => self.power_loss(cluster, host),
             Kind::TornTail => {
                 world.tear_last(host);
@@ -242,7 +246,7 @@ impl Nemesis {
         let world = &mut cluster.world;
         match what.kind {
             Kind::Crash | Kind::PowerLoss | Kind::TornTail | Kind::BitFlip => world.restart(host),
-            Kind::Stop => {
+            Kind::Stop | Kind::Upgrade => {
                 world.crash(host); // It had its time to end by itself.
                 world.restart(host);
             }

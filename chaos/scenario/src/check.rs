@@ -167,13 +167,16 @@ fn shape(scenario: &Scenario) -> Vec<Problem> {
             problems.push(Problem::new(way, text));
         }
     };
-    let Cluster { servers, spares, agents, clients, latency, clock_drift_ppm, .. } = scenario.cluster;
+    let Cluster { servers, spares, agents, old_servers, old_agents, clients, latency, clock_drift_ppm, .. } =
+        scenario.cluster;
     let (format, run) = (scenario.format, &scenario.run);
     wrong(format != FORMAT, "format", format!("format {format} is not known here; write format = {FORMAT}"));
     wrong(scenario.name.is_empty(), "name", "the scenario has no name; name it by the symptom".into());
     wrong(![3, 5].contains(&servers), "cluster.servers", format!("{servers} servers: there are 3 or 5"));
     wrong(spares > 2, "cluster.spares", format!("{spares} spares: at most 2"));
     wrong(!(2..=20).contains(&agents), "cluster.agents", format!("{agents} agents: there are 2 to 20"));
+    wrong(old_servers > servers, "cluster.old_servers", format!("old_servers: there are only {servers} servers"));
+    wrong(old_agents > agents, "cluster.old_agents", format!("old_agents: there are only {agents} agents"));
     wrong(!(1..=8).contains(&clients), "cluster.clients", format!("{clients} clients: there are 1 to 8"));
     wrong(clock_drift_ppm > 500, "cluster.clock_drift_ppm", "clock_drift_ppm is at most 500".into());
     let is_upside_down = latency.min_ms > latency.max_ms;

@@ -13,6 +13,8 @@ pub enum Kind {
     Crash,
     /// The process is asked to end, and starts again at the end.
     Stop,
+    /// As `stop`, and what starts again is of today's release, on machines that ran the one before.
+    Upgrade,
     /// The machine falls silent, loses what it did not sync, and starts again at the end.
     PowerLoss,
     /// SIGSTOP, then SIGCONT.
@@ -154,6 +156,7 @@ impl Kind {
         match self {
             Self::Crash => "crash",
             Self::Stop => "stop",
+            Self::Upgrade => "upgrade",
             Self::PowerLoss => "power_loss",
             Self::Freeze => "freeze",
             Self::SlowCpu => "slow_cpu",

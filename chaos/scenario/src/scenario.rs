@@ -58,6 +58,12 @@ pub struct Cluster {
     pub spares: usize,
     /// Nodes, 2 to 20.
     pub agents: usize,
+    /// Servers, the first ones, that run the release before this one until an `upgrade`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub old_servers: usize,
+    /// The same of nodes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub old_agents: usize,
     /// Clients, 1 to 8.
     pub clients: usize,
     /// How long a message takes.
@@ -71,8 +77,23 @@ pub struct Cluster {
 impl Default for Cluster {
     fn default() -> Self {
         let latency = Latency { min_ms: 1, mean_ms: Some(3), max_ms: 10 };
-        Self { servers: 3, spares: 0, agents: 3, clients: 3, latency, clock_offset_ms: 0, clock_drift_ppm: 0 }
+        Self {
+            servers: 3,
+            spares: 0,
+            agents: 3,
+            old_servers: 0,
+            old_agents: 0,
+            clients: 3,
+            latency,
+            clock_offset_ms: 0,
+            clock_drift_ppm: 0,
+        }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands out references.
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// How long a message takes: uniform from `min_ms` to `max_ms`, or exponential when there is a mean.
