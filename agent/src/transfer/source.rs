@@ -23,7 +23,7 @@ use crate::plan::{managed_volumes, newest};
 
 /// Messages on their way to the target: some MiB, enough for a fast link.
 const MESSAGES_WAITING: usize = 8;
-/// As long as the manifest is being made, the source says so this often; the target gives up after a multiple of it.
+/// As long as the source works on an answer it says so this often; the target gives up after a multiple of it.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 /// The engine must list its containers within this.
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
@@ -139,7 +139,8 @@ impl VolumesService {
             self.scan(&mut open, &round, name, &progress).await?;
             Ok(open)
         };
-        let open = self.speak_while(scanning, &progress, pages).await?;
+        let word = || progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let open = self.speak_while(scanning, pages, word).await?;
         for page in open.session.pages().map_err(|error| failed(&error))? {
             let page = page.map_err(|error| failed(&error))?;
             pages.send(Ok(page)).await.map_err(|_| gone())?;
@@ -147,25 +148,24 @@ impl VolumesService {
         Ok(())
     }
 
-    /// Waits for a scan, and tells the target now and then that it goes on, however long one piece of it takes: an engine
-    /// that hands out a copy of the volume makes that copy first, and a disk may be slow. Nobody scans for a target that
-    /// has gone.
-    async fn speak_while<T>(
+    /// Waits for work on a volume, and tells the target by a `word` now and then that it goes on, however long one piece of it
+    /// takes: an engine that hands out a copy of the volume makes that copy first, and a disk may be slow. Nobody works for
+    /// a target that has gone.
+    async fn speak_while<T, M>(
         &self,
-        scanning: impl Future<Output = Result<T, Status>>,
-        progress: &Mutex<pb::ManifestPage>,
-        pages: &Outbox<pb::ManifestPage>,
+        work: impl Future<Output = Result<T, Status>>,
+        outbox: &Outbox<M>,
+        word: impl Fn() -> M,
     ) -> Result<T, Status> {
-        let mut scanning = std::pin::pin!(scanning);
+        let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
                 biased;
-                scanned = &mut scanning => return scanned,
-                () = pages.closed() => return Err(gone()),
+                done = &mut work => return done,
+                () = outbox.closed() => return Err(gone()),
                 () = self.ground.env.clock.sleep(PROGRESS_EVERY) => {
-                    let page = progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
                     // Full: there is enough for the target to hear.
-                    let _ = pages.try_send(Ok(page));
+                    let _ = outbox.try_send(Ok(word()));
                 }
             }
         }
@@ -204,7 +204,7 @@ impl VolumesService {
         Ok(())
     }
 
-    /// Sends chunks, in the order asked for.
+    /// Sends chunks, in the order asked for. A chunk without a hash says only that this node is at work.
     async fn send_chunks(
         &self,
         round: &pb::Round,
@@ -212,26 +212,32 @@ impl VolumesService {
         chunks: &Outbox<pb::Chunk>,
     ) -> Result<(), Status> {
         let open = self.open(round);
-        let mut open = open.lock().await;
+        let waiting = async { Ok(open.lock().await) };
+        let mut open = self.speak_while(waiting, chunks, pb::Chunk::default).await?;
         if open.round.as_ref() != Some(round) {
             return Err(Status::failed_precondition("chunks were asked for before the manifest of their round"));
         }
         for hash in hashes {
-            let Some(tree) = open.tree.take() else {
-                return Err(Status::failed_precondition("the manifest has to be asked for again"));
-            };
-            let session = std::mem::take(&mut open.session);
-            let reading = cara_env::blocking(move || {
-                let chunk = session.chunk(&*tree, hash);
-                (session, tree, chunk)
-            });
-            let (session, tree, chunk) = reading.await;
-            (open.session, open.tree) = (session, Some(tree));
-            let chunk = chunk.map_err(|error| failed(&error))?;
+            let chunk = self.speak_while(read(&mut open, hash), chunks, pb::Chunk::default).await?;
             chunks.send(Ok(chunk)).await.map_err(|_| gone())?;
         }
         Ok(())
     }
+}
+
+/// Reads one chunk. Whoever gives up waiting for it has to begin with the manifest again.
+async fn read(open: &mut Open, hash: Hash) -> Result<pb::Chunk, Status> {
+    let Some(tree) = open.tree.take() else {
+        return Err(Status::failed_precondition("the manifest has to be asked for again"));
+    };
+    let session = std::mem::take(&mut open.session);
+    let reading = cara_env::blocking(move || {
+        let chunk = session.chunk(&*tree, hash);
+        (session, tree, chunk)
+    });
+    let (session, tree, chunk) = reading.await;
+    (open.session, open.tree) = (session, Some(tree));
+    chunk.map_err(|error| failed(&error))
 }
 
 fn gone() -> Status {
