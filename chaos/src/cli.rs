@@ -52,7 +52,7 @@ enum Command {
     Schema(cmd::schema::Args),
     /// Show the scenarios of the library
     List(cmd::list::Args),
-    /// Check that this machine repeats histories
+    /// Check what this machine and this binary can do, and say what to put right
     Doctor(cmd::doctor::Args),
     /// Run one world in this process
     #[command(hide = true)]

@@ -17,6 +17,11 @@ pub const ROLES: [&str; 3] = ["leader", "follower", "agent"];
 const WINDOW: u64 = 13;
 /// The same for moves, which take their time.
 const MOVE_WINDOW: u64 = 16;
+/// The same for steps that need a follower that falls behind: it is cut off for [`LAG`] first.
+const LAG_WINDOW: u64 = 18;
+/// So long a follower is cut off, in which far more is written than the entries that the log keeps after a snapshot
+/// ([`crate::process`]): it can't be brought up with entries alone.
+const LAG: &str = "11s";
 /// The first window.
 const FIRST: u64 = 1;
 /// A fault lasts so long: longer than an election.
@@ -33,6 +38,16 @@ enum Needs {
     Laggard,
     /// A node that falls silent.
     Silence,
+}
+
+impl Needs {
+    /// Seconds from one fault to the next.
+    fn window(self) -> u64 {
+        match self {
+            Self::Laggard => LAG_WINDOW,
+            Self::Work | Self::Election | Self::Silence => WINDOW,
+        }
+    }
 }
 
 /// The steps of machines' and the cluster's life.
@@ -134,11 +149,11 @@ pub type Cell = (String, String, String);
 fn scenario(step: &str, needs: Needs, role: &str) -> Scenario {
     let mut fault = Vec::new();
     for (i, kind) in FAULTS.into_iter().enumerate() {
-        let from = FIRST + WINDOW * i as u64;
+        let from = FIRST + needs.window() * i as u64;
         fault.extend(prelude(needs, from));
-        fault.push(at_step(step, kind, role, from));
+        fault.push(at_step(step, needs, kind, role, from));
     }
-    let duration = FIRST + WINDOW * FAULTS.len() as u64;
+    let duration = FIRST + needs.window() * FAULTS.len() as u64;
     Scenario {
         workload: Workload { ops: Some(ops(duration)), watchers: 0, ..Workload::default() },
         ..bare(format!("matrix-{}-{role}", step.replace(['.', '_'], "-")), duration, fault)
@@ -238,11 +253,13 @@ fn seconds(seconds: u64) -> Span {
 }
 
 /// A fault of the kind at the step, in its window.
-fn at_step(step: &str, kind: Kind, role: &str, from: u64) -> Fault {
+fn at_step(step: &str, needs: Needs, kind: Kind, role: &str, from: u64) -> Fault {
     let is_of_agents = ["enrol.", "renew.", "ledger.", "plan.", "container."].iter().any(|part| step.starts_with(part))
         && step != "enrol.signed";
     let target = match role {
         "leader" => "leader",
+        // The one that has fallen behind, not the other one.
+        "follower" if needs == Needs::Laggard => "$event",
         "follower" => "follower:any",
         _ if is_of_agents => "$event",
         _ => "agent:any",
@@ -258,7 +275,7 @@ fn prelude(needs: Needs, from: u64) -> Option<Fault> {
     match needs {
         Needs::Work => None,
         Needs::Election => before(Kind::Crash, "leader", "1s"),
-        Needs::Laggard => before(Kind::Isolate, "follower:any", "6s"),
+        Needs::Laggard => before(Kind::Isolate, "follower:any", LAG),
         Needs::Silence => before(Kind::Freeze, "agent:any", "8s"),
     }
 }

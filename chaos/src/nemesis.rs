@@ -10,7 +10,6 @@ use cara_env::Cf;
 use cara_netsim::{Latency, Reached, Snapshot, Spread, World};
 use cara_scenario::{Action, Installed, Kind, Plan, Schedule, View, What};
 
-use crate::recorder::word;
 use crate::world::{Cluster, Order};
 
 /// How long a process has to end by itself.
@@ -106,7 +105,7 @@ impl Nemesis {
     /// A chaos point was reached.
     pub fn reached(&mut self, now: Duration, reached: &Reached) {
         if reached.point == "move.phase" {
-            let end = |key| word(&reached.detail, key).map(str::to_owned);
+            let end = |key| reached.word(key).map(str::to_owned);
             self.move_ends = end("source").zip(end("target"));
         }
         self.schedule.reached(now, &reached.host, reached.point, &reached.detail);
@@ -193,6 +192,10 @@ impl Nemesis {
         match what.kind {
             Kind::Crash => world.crash(host),
             Kind::Stop => world.stop(host, GRACE),
+            Kind::Upgrade => {
+                world.stop(host, GRACE);
+                cluster.upgrade(host);
+            }
             Kind::PowerLoss => self.power_loss(cluster, host),
             Kind::TornTail => {
                 world.tear_last(host);
@@ -200,6 +203,10 @@ impl Nemesis {
             }
             Kind::Freeze => world.freeze(host),
             Kind::SlowCpu => world.slow_cpu(host, Some(SLOW_POLLS)),
+            Kind::SlowCopy => {
+                let (min, max) = what.add;
+                world.slow_kernel(host, Some(Spread::Uniform { min, max }));
+            }
             Kind::Isolate => world.isolate(host, true),
             Kind::ClockStep => world.step_wall_clock(host, what.step_ms),
             Kind::ClockDrift => {
@@ -239,12 +246,13 @@ impl Nemesis {
         let world = &mut cluster.world;
         match what.kind {
             Kind::Crash | Kind::PowerLoss | Kind::TornTail | Kind::BitFlip => world.restart(host),
-            Kind::Stop => {
+            Kind::Stop | Kind::Upgrade => {
                 world.crash(host); // It had its time to end by itself.
                 world.restart(host);
             }
             Kind::Freeze => world.thaw(host),
             Kind::SlowCpu => world.slow_cpu(host, None),
+            Kind::SlowCopy => world.slow_kernel(host, None),
             Kind::Isolate => world.isolate(host, false),
             Kind::ClockStep => world.step_wall_clock(host, -what.step_ms),
             Kind::ClockDrift => {
@@ -352,6 +360,7 @@ fn link(world: &mut World, host: &str, action: &Action) {
                 let (min, max) = action.what.add;
                 world.slow_link(host, other, Spread::Uniform { min, max }, on);
             }
+            Kind::NarrowLink => world.limit_link(host, other, action.what.bytes_per_second, on),
             Kind::Reset if on => {
                 world.reset_connections(host, other);
             }
@@ -379,6 +388,7 @@ fn on_engine(cluster: &Cluster, host: &str, kind: Kind, on: bool) {
         Kind::EngineAway => faults.hang = on,
         Kind::EngineDown => faults.away = on,
         Kind::VolumeError => faults.fail_volumes = on,
+        Kind::VolumeReadError => faults.fail_reads = on,
         Kind::SlowVolume => faults.slow_volumes = if on { SLOW_VOLUME } else { Duration::ZERO },
         _ => {}
     });

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cara_agent::runtime::memory::MemoryRuntime;
 use cara_control::setup::{self, Place};
+use cara_core::FEATURE_LEVEL;
 use cara_env::Env;
 use cara_netsim::Boot;
 use cara_transport::JoinToken;
@@ -32,9 +33,10 @@ pub(crate) async fn serve(
 ) -> Result<(), String> {
     shared.note_runtime(&boot.name, Handle::current());
     let folder = Path::new(SERVER_DIR);
+    let feature_level_max = FEATURE_LEVEL - u32::from(shared.is_old(&boot.name));
     if boot.env.files.read(&folder.join("server.json")).is_err() {
         let own = address(&boot.name);
-        let place = Place::new(&boot.name, &own, &own);
+        let place = Place { feature_level_max, ..Place::new(&boot.name, &own, &own) };
         if boot.name == "s1" {
             let founded = setup::init(&boot.env, folder, &place).map_err(|error| chain(&error))?;
             shared.note_founded(founded);
@@ -46,6 +48,7 @@ pub(crate) async fn serve(
     let config = cara_control::Config {
         agent_heartbeat: HEARTBEAT,
         snapshot_after: SNAPSHOT_AFTER,
+        feature_level_max,
         ..cara_control::Config::new(folder)
     };
     let engine = match &rocks {
@@ -66,6 +69,7 @@ pub(crate) async fn run_agent(
     let mut config = cara_agent::Config::new(AGENT_DIR, boot.name.clone(), boot.name.clone());
     config.backoff_min = Duration::from_millis(200);
     config.backoff_max = Duration::from_secs(3);
+    config.feature_level -= u32::from(shared.is_old(&boot.name));
     if boot.env.files.read(&Path::new(AGENT_DIR).join("identity.json")).is_err() {
         config.token = match token {
             Some(token) => Some(token),

@@ -186,23 +186,28 @@ impl Run {
     }
 
     fn reached(&mut self, now: Duration, reached: &Reached) {
-        let word = |key: &str| crate::recorder::word(&reached.detail, key);
         match reached.point {
             "raft.elected" => {
-                let term = word("term").and_then(|term| term.parse().ok()).unwrap_or(0);
+                let term = reached.word("term").and_then(|term| term.parse().ok()).unwrap_or(0);
                 if self.leader.as_ref().is_none_or(|(_, known)| *known < term) {
                     self.leader = Some((reached.host.clone(), term));
                     self.terms += 1;
                 }
             }
-            "raft.membership_changed" => self.voters = word("voters").map_or(0, |ids| ids.split(',').count()),
+            "raft.membership_changed" => self.voters = reached.word("voters").map_or(0, |ids| ids.split(',').count()),
             _ => {}
         }
         self.sometimes.seen(reached.point);
         if reached.point == "move.phase"
-            && let Some(phase) = word("phase")
+            && let Some(phase) = reached.word("phase")
         {
             self.sometimes.seen(&format!("move.phase:{phase}"));
+            let old = self.cluster.old_servers();
+            if !old.is_empty() {
+                // The release before this one would pass over the entry, and end up with another state.
+                let text = format!("a move began while {} can't know what that is", old.join(", "));
+                self.judge.find(now, "versions.mixed", &reached.host, text);
+            }
         }
         self.nemesis.reached(now, reached);
         self.judge.reached(now, reached);

@@ -72,6 +72,8 @@ struct Desk {
     /// Given and not carried out.
     open_orders: usize,
     carried_out: Vec<Order>,
+    /// Machines that run the release before this one.
+    old: BTreeSet<String>,
     runtimes: BTreeMap<String, Handle>,
 }
 
@@ -111,6 +113,11 @@ impl Shared {
     /// The runtime of a server's last process, to compare what it polls with what its gate admits.
     pub fn runtime(&self, server: &str) -> Option<Handle> {
         self.desk().runtimes.get(server).cloned()
+    }
+
+    /// Does the machine run the release before this one?
+    pub fn is_old(&self, host: &str) -> bool {
+        self.desk().old.contains(host)
     }
 
     /// What clients shall do now.
@@ -274,10 +281,12 @@ impl Cluster {
             rocks: (engine == EngineKind::Rocksdb).then(RocksLane::new),
             servers,
         };
+        let nodes = names("n", 1, shape.agents);
+        let old = cluster.servers.iter().take(shape.old_servers).chain(nodes.iter().take(shape.old_agents));
+        cluster.shared.desk().old = old.cloned().collect();
         for server in cluster.servers.clone() {
             cluster.add_server(&server);
         }
-        let nodes = names("n", 1, shape.agents);
         cluster.shared.desk().nodes = nodes.clone();
         for node in &nodes {
             cluster.add_agent(node, None);
@@ -365,8 +374,20 @@ impl Cluster {
         }
     }
 
-    /// A server has lost its disk: an operator takes it out of the cluster, so that the machine can join as a new one.
+    /// From its next start on the machine runs today's release.
+    pub fn upgrade(&mut self, host: &str) {
+        self.shared.desk().old.remove(host);
+    }
+
+    /// Servers that run the release before this one.
+    pub fn old_servers(&self) -> Vec<String> {
+        self.servers.iter().filter(|server| self.shared.is_old(server)).cloned().collect()
+    }
+
+    /// A server has lost its disk: an operator takes it out of the cluster, so that the machine can join as a new one, with
+    /// today's release: the others may have outgrown the one before meanwhile.
     pub fn replace_server(&mut self, host: &str) {
+        self.upgrade(host);
         if self.servers.iter().any(|server| server == host) && self.anew.insert(host.to_owned()) {
             self.shared.order(Order::RemoveServer(host.to_owned()));
         }

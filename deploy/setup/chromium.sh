@@ -18,18 +18,8 @@ find_browser() {
 }
 
 if find_browser >/dev/null; then exit 0; fi
-if ! command -v apt-get >/dev/null; then
-  say "none found, and this is not Debian: install Chromium or Google Chrome and run again"
-  exit 1
-fi
-sudo=()
-if [ "$(id -u)" != 0 ]; then
-  command -v sudo >/dev/null || { say "not root and no sudo: ask for: apt-get install chromium fonts-dejavu-core"; exit 1; }
-  sudo=(sudo)
-fi
 # chromium: the browser. fonts-dejavu-core: without a font the page is all boxes.
-say "apt-get install chromium fonts-dejavu-core (the browser that draws the reports of simulated runs in the tests)"
-"${sudo[@]}" apt-get update -q >&2
-"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium fonts-dejavu-core >&2
+here=$(cd "$(dirname "$0")" && pwd)
+"$here/apt.sh" chromium "the browser that draws the reports of simulated runs in the tests" chromium fonts-dejavu-core
 browser=$(find_browser) || { say "apt-get has installed chromium, but no chromium is in PATH: look at dpkg -L chromium"; exit 1; }
 say "$("$browser" --version 2>/dev/null || echo "$browser")"

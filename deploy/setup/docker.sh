@@ -62,11 +62,9 @@ for need in dockerd:docker.io docker:docker.io iptables:iptables; do
   PATH=$PATH:/usr/sbin command -v "${need%%:*}" >/dev/null || missing+=("${need##*:}")
 done
 if [ "${#missing[@]}" -gt 0 ]; then
-  command -v apt-get >/dev/null || give_up "no engine answers, and this is not Debian or Ubuntu: install Docker and run again"
-  say "apt-get install ${missing[*]} (the engine that runs the containers in the end-to-end tests)"
-  "${sudo[@]}" apt-get update -q >&2 || true
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >&2 ||
-    give_up "apt-get could not install ${missing[*]}"
+  here=$(cd "$(dirname "$0")" && pwd)
+  "$here/apt.sh" docker "the engine that runs the containers in the end-to-end tests" "${missing[@]}" ||
+    give_up "no engine answers, and none could be installed"
   # Where there is an init system, the package has started the engine by itself.
   for _ in $(seq 100); do
     if answers; then exit 0; fi

@@ -26,15 +26,5 @@ command -v c++ >/dev/null || { say "g++ is missing: RocksDB, the storage engine,
 have_libclang || { say "libclang is missing: bindgen reads RocksDB's header with it"; missing+=(libclang-dev); }
 [ "${#missing[@]}" -gt 0 ] || exit 0
 
-if ! command -v apt-get >/dev/null; then
-  say "this is not Debian or Ubuntu: install ${missing[*]} (or their equivalents) and run again"
-  exit 1
-fi
-sudo=()
-if [ "$(id -u)" != 0 ]; then
-  command -v sudo >/dev/null || { say "not root and no sudo: ask for: apt-get install ${missing[*]}"; exit 1; }
-  sudo=(sudo)
-fi
-say "apt-get install ${missing[*]}"
-"${sudo[@]}" apt-get update -q >&2
-"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >&2
+here=$(cd "$(dirname "$0")" && pwd)
+"$here/apt.sh" setup "what building needs beyond Rust" "${missing[@]}"

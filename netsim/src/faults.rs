@@ -25,6 +25,15 @@ impl World {
         self.machine(host).gate.slow(polls_per_tick);
     }
 
+    /// Lets work that blocks on the machine's kernel ([`cara_env::blocking`]: reading and writing what is in volumes) take
+    /// a draw from `by` for each piece; `None` lifts that for pieces that begin later. The disk of the database has
+    /// [`World::disk_latency`].
+    pub fn slow_kernel(&mut self, host: &str, by: Option<Spread>) {
+        let max_ms = by.map_or(0, |by| u64::try_from(by.max().as_millis()).unwrap_or(u64::MAX));
+        trace::event(host, "fault.slow_kernel", &[max_ms]);
+        self.machine(host).gate.slow_kernel(by);
+    }
+
     /// Drops everything that `from` sends to `to`, or stops doing so. Each call counts once.
     pub fn cut(&mut self, from: &str, to: &str, on: bool) {
         trace::note(from, if on { "fault.cut" } else { "fault.uncut" }, to);

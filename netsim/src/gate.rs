@@ -2,15 +2,18 @@
 //!
 //! Every task of a simulated host asks its gate before each poll ([`cara_env::spawn`] wraps it so). A frozen host
 //! (SIGSTOP) refuses all of them and keeps their wakers; its timers go on expiring and its connections stay open. At
-//! the thaw the wakers are woken in the order in which they came, once each. A slow CPU admits a few polls a tick.
+//! the thaw the wakers are woken in the order in which they came, once each. A slow CPU admits a few polls a tick. A slow
+//! kernel keeps work waiting that blocks on it.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use cara_env::{Host, Rng};
 
-use crate::SimRng;
 use crate::points::Points;
+use crate::{SimRng, Spread};
 
 /// What a host's tasks did since the last start of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +35,8 @@ struct State {
     polls_per_tick: Option<u64>,
     polls_this_tick: u64,
     waiting: Vec<Waker>,
+    /// How long blocking work takes; nothing when `None`.
+    kernel: Option<Spread>,
     counters: Counters,
 }
 
@@ -41,11 +46,13 @@ pub struct Gate {
     points: Arc<Points>,
     state: Mutex<State>,
     rng: SimRng,
+    kernel_rng: SimRng,
 }
 
 impl Gate {
-    pub(crate) fn new(host: &str, points: Arc<Points>, rng: SimRng) -> Self {
-        Self { host: host.to_owned(), points, state: Mutex::default(), rng }
+    /// `rng` is for libraries, `kernel_rng` for how long the kernel takes.
+    pub(crate) fn new(host: &str, points: Arc<Points>, rng: SimRng, kernel_rng: SimRng) -> Self {
+        Self { host: host.to_owned(), points, state: Mutex::default(), rng, kernel_rng }
     }
 
     /// Stops polling the host's tasks.
@@ -70,6 +77,11 @@ impl Gate {
         self.wake_all();
     }
 
+    /// Work that blocks on the kernel takes so long from now on; `None` lifts that. What waits already waits on.
+    pub(crate) fn slow_kernel(&self, by: Option<Spread>) {
+        self.lock().kernel = by;
+    }
+
     /// A new tick begins.
     pub(crate) fn tick(&self) {
         let wake = {
@@ -83,13 +95,15 @@ impl Gate {
         }
     }
 
-    /// The process is gone: forgets its wakers, its freeze and its counters, and takes the next random stream.
+    /// The process is gone: forgets its wakers, its freeze and its counters, and takes the next random stream. The kernel
+    /// stays as slow as it is.
     pub(crate) fn reset(&self, seed: u64, path: &str) {
         let waiting = {
             let mut state = self.lock();
             let tasks = state.counters.tasks; // Tasks leave the count by themselves when they are dropped.
             let waiting = std::mem::take(&mut state.waiting);
-            *state = State { counters: Counters { tasks, ..Counters::default() }, ..State::default() };
+            let counters = Counters { tasks, ..Counters::default() };
+            *state = State { counters, kernel: state.kernel, ..State::default() };
             waiting
         };
         drop(waiting); // Outside the lock: the last waker of a task drops the task.
@@ -148,6 +162,11 @@ impl Host for Gate {
         }
         held
     }
+
+    fn kernel(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let takes = self.lock().kernel?.draw(&self.kernel_rng);
+        Some(Box::pin(tokio::time::sleep(takes)))
+    }
 }
 
 impl std::fmt::Debug for Gate {
@@ -163,6 +182,10 @@ mod tests {
 
     use super::*;
 
+    fn gate() -> Gate {
+        Gate::new("h", Arc::default(), SimRng::new(1, "gate"), SimRng::new(1, "kernel"))
+    }
+
     struct Count(AtomicU64);
     impl Wake for Count {
         fn wake(self: Arc<Self>) {
@@ -172,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_task_that_asked_many_times_while_frozen_is_woken_once() {
-        let gate = Gate::new("h", Arc::default(), SimRng::new(1, "gate"));
+        let gate = gate();
         let count = Arc::new(Count(AtomicU64::new(0)));
         let waker = Waker::from(count.clone());
         assert!(gate.admit(&waker));
@@ -188,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_slow_cpu_admits_its_share_and_goes_on_at_the_next_tick() {
-        let gate = Gate::new("h", Arc::default(), SimRng::new(1, "gate"));
+        let gate = gate();
         let count = Arc::new(Count(AtomicU64::new(0)));
         let waker = Waker::from(count.clone());
         gate.slow(Some(2));
@@ -202,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_reset_forgets_the_freeze_and_its_wakers() {
-        let gate = Gate::new("h", Arc::default(), SimRng::new(1, "gate"));
+        let gate = gate();
         let count = Arc::new(Count(AtomicU64::new(0)));
         let waker = Waker::from(count.clone());
         gate.freeze();

@@ -75,7 +75,7 @@ impl Machine {
         let stream = |what: &str| SimRng::new(ground.seed, &format!("{what}/{name}"));
         Self {
             name: name.to_owned(),
-            gate: Arc::new(Gate::new(name, ground.points.clone(), stream("libraries"))),
+            gate: Arc::new(Gate::new(name, ground.points.clone(), stream("libraries"), stream("kernel"))),
             disk: Arc::new(Disk::new(name, ground.now.clone(), ground.seed, ground.points.clone())),
             files: Arc::default(),
             crystal: Arc::default(),

@@ -19,6 +19,13 @@ pub struct Reached {
     pub detail: String,
 }
 
+impl Reached {
+    /// The value of a key in the detail, which is words of the form `key=value`.
+    pub fn word(&self, key: &str) -> Option<&str> {
+        self.detail.split_whitespace().find_map(|part| part.strip_prefix(key)?.strip_prefix('='))
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     watched: BTreeSet<String>,
@@ -59,5 +66,17 @@ impl Points {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_found_in_a_detail_only_as_a_whole_word() {
+        let reached = |detail: &str| Reached { host: "s1".into(), point: "raft.elected", detail: detail.into() };
+        assert_eq!(reached("node=n1 term=7").word("term"), Some("7"));
+        assert_eq!(reached("midterm=3").word("term"), None);
     }
 }

@@ -208,6 +208,9 @@ impl Pull {
         let mut chunks = self.open(client.chunks(request)).await?;
         let mut count = 0;
         while let Some(chunk) = self.message(&mut chunks).await? {
+            if chunk.hash.is_empty() {
+                continue; // The source is at work.
+            }
             session.take_chunk(chunk).map_err(|error| source_failed(&error.to_string()))?;
             count += 1;
             cara_env::point("transfer.chunk", || self.detail()).await;

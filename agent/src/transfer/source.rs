@@ -25,7 +25,7 @@ use crate::plan::{managed_volumes, newest};
 const MESSAGES_WAITING: usize = 8;
 /// Bytes of chunks read at a time, before the first of them is sent.
 const READ_BYTES: usize = 512 << 10;
-/// While it scans, the source says so this often; the target gives up after a multiple of it.
+/// As long as the source works on an answer it says so this often; the target gives up after a multiple of it.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 /// The engine must list its containers within this.
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
@@ -135,14 +135,56 @@ impl VolumesService {
         pages: &Outbox<pb::ManifestPage>,
     ) -> Result<(), Status> {
         let open = self.open(&round);
-        let mut open = open.lock().await;
+        let progress = Mutex::new(pb::ManifestPage::default());
+        let scanning = async {
+            let mut open = open.lock().await;
+            self.scan(&mut open, &round, name, &progress).await?;
+            Ok(open)
+        };
+        let word = || progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let open = self.speak_while(scanning, pages, word).await?;
+        for page in open.session.pages().map_err(|error| failed(&error))? {
+            let page = page.map_err(|error| failed(&error))?;
+            pages.send(Ok(page)).await.map_err(|_| gone())?;
+        }
+        Ok(())
+    }
+
+    /// Waits for work on a volume, and tells the target by a `word` now and then that it goes on, however long one piece of it
+    /// takes: an engine that hands out a copy of the volume makes that copy first, and a disk may be slow. Nobody works for
+    /// a target that has gone.
+    async fn speak_while<T, M>(
+        &self,
+        work: impl Future<Output = Result<T, Status>>,
+        outbox: &Outbox<M>,
+        word: impl Fn() -> M,
+    ) -> Result<T, Status> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = outbox.closed() => return Err(gone()),
+                () = self.ground.env.clock.sleep(PROGRESS_EVERY) => {
+                    // Full: there is enough for the target to hear.
+                    let _ = outbox.try_send(Ok(word()));
+                }
+            }
+        }
+    }
+
+    async fn scan(
+        &self,
+        open: &mut Open,
+        round: &pb::Round,
+        name: &str,
+        progress: &Mutex<pb::ManifestPage>,
+    ) -> Result<(), Status> {
+        open.round = None;
         let tree = self.ground.runtime.volume_tree(name).await;
         let mut tree = tree.map_err(|error| Status::unavailable(error.to_string()))?;
         let mut session = std::mem::take(&mut open.session);
-        open.round = None;
-        session.begin(&round, self.ground.now_ns());
-        let clock = &self.ground.env.clock;
-        let mut told = clock.monotonic();
+        session.begin(round, self.ground.now_ns());
         loop {
             let stepping = cara_env::blocking(move || {
                 let mut done = Ok(false);
@@ -156,27 +198,21 @@ impl VolumesService {
             });
             let done;
             (session, tree, done) = stepping.await;
-            if done.map_err(|error| failed(&error))? {
-                break;
-            }
-            if clock.monotonic().saturating_sub(told) >= PROGRESS_EVERY {
-                told = clock.monotonic();
-                let page = session.progress_page();
-                pages.send(Ok(page)).await.map_err(|_| Status::cancelled("the target has gone"))?;
-            } else if pages.is_closed() {
-                return Err(Status::cancelled("the target has gone"));
+            match done {
+                Ok(true) => break,
+                Ok(false) => *progress.lock().unwrap_or_else(PoisonError::into_inner) = session.progress_page(),
+                Err(error) => {
+                    open.session = session; // What the last round knows is known to the next attempt.
+                    return Err(failed(&error));
+                }
             }
             tokio::task::yield_now().await;
         }
-        for page in session.pages().map_err(|error| failed(&error))? {
-            let page = page.map_err(|error| failed(&error))?;
-            pages.send(Ok(page)).await.map_err(|_| Status::cancelled("the target has gone"))?;
-        }
-        *open = Open { round: Some(round), session, tree: Some(tree) };
+        *open = Open { round: Some(round.clone()), session, tree: Some(tree) };
         Ok(())
     }
 
-    /// Sends chunks, in the order asked for.
+    /// Sends chunks, in the order asked for. A chunk without a hash says only that this node is at work.
     async fn send_chunks(
         &self,
         round: &pb::Round,
@@ -184,37 +220,44 @@ impl VolumesService {
         chunks: &Outbox<pb::Chunk>,
     ) -> Result<(), Status> {
         let open = self.open(round);
-        let mut open = open.lock().await;
+        let waiting = async { Ok(open.lock().await) };
+        let mut open = self.speak_while(waiting, chunks, pb::Chunk::default).await?;
         if open.round.as_ref() != Some(round) {
             return Err(Status::failed_precondition("chunks were asked for before the manifest of their round"));
         }
         let mut hashes = hashes.into_iter().peekable();
         while hashes.peek().is_some() {
-            let Some(tree) = open.tree.take() else {
-                return Err(Status::failed_precondition("the manifest has to be asked for again"));
-            };
-            let session = std::mem::take(&mut open.session);
-            let mut left = hashes;
-            let reading = cara_env::blocking(move || {
-                let read = read_some(&session, &*tree, &mut left);
-                (session, tree, left, read)
-            });
-            let (session, tree, left, read) = reading.await;
-            (open.session, open.tree, hashes) = (session, Some(tree), left);
-            for chunk in read.map_err(|error| failed(&error))? {
-                chunks.send(Ok(chunk)).await.map_err(|_| Status::cancelled("the target has gone"))?;
+            let reading = read(&mut open, hashes);
+            let read;
+            (read, hashes) = self.speak_while(reading, chunks, pb::Chunk::default).await?;
+            for chunk in read {
+                chunks.send(Ok(chunk)).await.map_err(|_| gone())?;
             }
         }
         Ok(())
     }
 }
 
-/// Reads the next chunks, tiny ones many at a time: handing over to a thread takes longer than reading one.
-fn read_some(
-    session: &SourceSession,
-    tree: &dyn Tree,
-    hashes: &mut impl Iterator<Item = Hash>,
-) -> Result<Vec<pb::Chunk>, VolumeError> {
+/// The hashes that are still to be answered.
+type Hashes = std::iter::Peekable<std::vec::IntoIter<Hash>>;
+
+/// Reads the next chunks. Whoever gives up waiting for them has to begin with the manifest again.
+async fn read(open: &mut Open, mut hashes: Hashes) -> Result<(Vec<pb::Chunk>, Hashes), Status> {
+    let Some(tree) = open.tree.take() else {
+        return Err(Status::failed_precondition("the manifest has to be asked for again"));
+    };
+    let session = std::mem::take(&mut open.session);
+    let reading = cara_env::blocking(move || {
+        let read = read_some(&session, &*tree, &mut hashes);
+        (session, tree, hashes, read)
+    });
+    let (session, tree, hashes, read) = reading.await;
+    (open.session, open.tree) = (session, Some(tree));
+    Ok((read.map_err(|error| failed(&error))?, hashes))
+}
+
+/// Tiny ones many at a time: handing over to a thread takes longer than reading one.
+fn read_some(session: &SourceSession, tree: &dyn Tree, hashes: &mut Hashes) -> Result<Vec<pb::Chunk>, VolumeError> {
     let (mut chunks, mut bytes) = (Vec::new(), 0);
     while bytes < READ_BYTES && chunks.len() < STEPS_AT_A_TIME {
         let Some(hash) = hashes.next() else { break };
@@ -223,6 +266,10 @@ fn read_some(
         chunks.push(chunk);
     }
     Ok(chunks)
+}
+
+fn gone() -> Status {
+    Status::cancelled("the target has gone")
 }
 
 fn failed(error: &VolumeError) -> Status {

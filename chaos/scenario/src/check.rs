@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::kind::{Kind, Role};
-use crate::scenario::{FORMAT, Fault, Scenario};
+use crate::problem::Problem;
+use crate::scenario::{Cluster, FORMAT, Fault, Scenario};
 use crate::target;
 use crate::time::parse_duration;
 
@@ -105,6 +106,9 @@ pub const RULES: &[&str] = &[
 /// Nothing runs longer than this.
 const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 
+/// A link with less lets no handshake through in time, so it is as good as clogged.
+const BYTES_PER_SECOND_MIN: u64 = 500;
+
 /// Reads a range of seeds, `1..=5` or `7`.
 pub(crate) fn seeds(text: &str) -> Option<RangeInclusive<u64>> {
     match text.split_once("..=") {
@@ -123,63 +127,81 @@ pub(crate) fn after(text: &str) -> Option<(String, Duration)> {
 }
 
 /// Everything that is wrong, each with what to write instead.
-pub(crate) fn problems(scenario: &Scenario) -> Vec<String> {
-    let mut problems = Vec::new();
-    let mut wrong = |is_wrong: bool, text: String| {
-        if is_wrong {
-            problems.push(text);
-        }
-    };
-    let cluster = &scenario.cluster;
-    wrong(scenario.format != FORMAT, format!("format {} is not known here; write format = {FORMAT}", scenario.format));
-    wrong(scenario.name.is_empty(), "the scenario has no name; name it by the symptom".into());
-    wrong(![3, 5].contains(&cluster.servers), format!("{} servers: there are 3 or 5", cluster.servers));
-    wrong(cluster.spares > 2, format!("{} spares: at most 2", cluster.spares));
-    wrong(!(2..=20).contains(&cluster.agents), format!("{} agents: there are 2 to 20", cluster.agents));
-    wrong(!(1..=8).contains(&cluster.clients), format!("{} clients: there are 1 to 8", cluster.clients));
-    wrong(cluster.clock_drift_ppm > 500, "clock_drift_ppm is at most 500".into());
-    let latency = cluster.latency;
-    wrong(latency.min_ms > latency.max_ms, "cluster.latency: min_ms is more than max_ms".into());
-    wrong(scenario.run.grain.0 < Duration::from_millis(1), "run.grain is below 1ms, the least step of time".into());
-    wrong(scenario.run.duration.0 > DURATION_MAX, "run.duration is more than a day".into());
-    wrong(seeds(&scenario.run.seeds).is_none(), format!("run.seeds {:?}: write 1..=5 or 7", scenario.run.seeds));
+pub(crate) fn problems(scenario: &Scenario) -> Vec<Problem> {
+    let mut problems = shape(scenario);
     let mut ids = BTreeSet::new();
-    for fault in &scenario.fault {
-        let repeated = !ids.insert(fault.id.clone());
-        wrong(repeated, format!("two faults have the id {:?}", fault.id));
+    for (i, fault) in scenario.fault.iter().enumerate() {
+        if !ids.insert(fault.id.clone()) {
+            problems.push(Problem::new(format!("fault.{i}.id"), format!("two faults have the id {:?}", fault.id)));
+        }
     }
-    for fault in &scenario.fault {
-        problems.extend(fault_problems(fault, &ids).into_iter().map(|text| format!("fault {:?}: {text}", fault.id)));
+    for (i, fault) in scenario.fault.iter().enumerate() {
+        let of_fault = |(key, text): (&str, String)| {
+            Problem::new(format!("fault.{i}.{key}"), format!("fault {:?}: {text}", fault.id))
+        };
+        problems.extend(fault_problems(fault, &ids).into_iter().map(of_fault));
     }
-    for expect in &scenario.expect {
-        for rule in expect.always.iter().chain(&expect.eventually_always) {
-            if !RULES.contains(&rule.as_str()) {
-                problems.push(format!("no rule {rule:?}; the rules are {}", RULES.join(", ")));
+    for (i, expect) in scenario.expect.iter().enumerate() {
+        for (list, rules) in [("always", &expect.always), ("eventually_always", &expect.eventually_always)] {
+            for (nth, rule) in rules.iter().enumerate().filter(|(_, rule)| !RULES.contains(&rule.as_str())) {
+                let text = format!("no rule {rule:?}; the rules are {}", RULES.join(", "));
+                problems.push(Problem::new(format!("expect.{i}.{list}.{nth}"), text));
             }
         }
-        for want in &expect.sometimes {
+        for (nth, want) in expect.sometimes.iter().enumerate() {
             let (event, fault) = want.split_once('@').unwrap_or((want, ""));
-            problems.extend(event_problem(event));
-            if !fault.is_empty() && !ids.contains(fault) {
-                problems.push(format!("sometimes {want:?}: no fault has the id {fault:?}"));
-            }
+            let unknown = !fault.is_empty() && !ids.contains(fault);
+            let unknown = unknown.then(|| format!("sometimes {want:?}: no fault has the id {fault:?}"));
+            let texts = event_problem(event).into_iter().chain(unknown);
+            problems.extend(texts.map(|text| Problem::new(format!("expect.{i}.sometimes.{nth}"), text)));
         }
     }
     problems
 }
 
+/// What is wrong with the sizes of things.
+fn shape(scenario: &Scenario) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut wrong = |is_wrong: bool, way: &str, text: String| {
+        if is_wrong {
+            problems.push(Problem::new(way, text));
+        }
+    };
+    let Cluster { servers, spares, agents, old_servers, old_agents, clients, latency, clock_drift_ppm, .. } =
+        scenario.cluster;
+    let (format, run) = (scenario.format, &scenario.run);
+    wrong(format != FORMAT, "format", format!("format {format} is not known here; write format = {FORMAT}"));
+    wrong(scenario.name.is_empty(), "name", "the scenario has no name; name it by the symptom".into());
+    wrong(![3, 5].contains(&servers), "cluster.servers", format!("{servers} servers: there are 3 or 5"));
+    wrong(spares > 2, "cluster.spares", format!("{spares} spares: at most 2"));
+    wrong(!(2..=20).contains(&agents), "cluster.agents", format!("{agents} agents: there are 2 to 20"));
+    wrong(old_servers > servers, "cluster.old_servers", format!("old_servers: there are only {servers} servers"));
+    wrong(old_agents > agents, "cluster.old_agents", format!("old_agents: there are only {agents} agents"));
+    wrong(!(1..=8).contains(&clients), "cluster.clients", format!("{clients} clients: there are 1 to 8"));
+    wrong(clock_drift_ppm > 500, "cluster.clock_drift_ppm", "clock_drift_ppm is at most 500".into());
+    let is_upside_down = latency.min_ms > latency.max_ms;
+    wrong(is_upside_down, "cluster.latency", "cluster.latency: min_ms is more than max_ms".into());
+    let is_too_fine = run.grain.0 < Duration::from_millis(1);
+    wrong(is_too_fine, "run.grain", "run.grain is below 1ms, the least step of time".into());
+    wrong(run.duration.0 > DURATION_MAX, "run.duration", "run.duration is more than a day".into());
+    let seeds_text = format!("run.seeds {:?}: write 1..=5 or 7", run.seeds);
+    wrong(seeds(&run.seeds).is_none(), "run.seeds", seeds_text);
+    problems
+}
+
 /// Parameters that this kind of fault doesn't look at: whoever wrote them meant something else.
-fn stray(fault: &Fault) -> Vec<String> {
+fn stray(fault: &Fault) -> Vec<(&'static str, String)> {
     let kind = fault.what;
     let given = [
         ("to", fault.to.is_some(), kind.needs_to()),
         ("dir", fault.dir.is_some(), kind == Kind::Partition),
         ("add", fault.add.is_some(), kind.takes_add()),
+        ("bytes_per_second", fault.bytes_per_second.is_some(), kind.takes_rate()),
         ("by", fault.by.is_some(), kind.takes_by()),
         ("ppm", fault.ppm.is_some(), kind.takes_ppm()),
     ];
     let stray = given.into_iter().filter(|(_, is_given, is_used)| *is_given && !is_used);
-    stray.map(|(name, ..)| format!("{kind} takes no {name}; leave it out")).collect()
+    stray.map(|(name, ..)| (name, format!("{kind} takes no {name}; leave it out"))).collect()
 }
 
 /// The phases of a move, as `move.phase:place`.
@@ -195,51 +217,64 @@ fn event_problem(event: &str) -> Option<String> {
     unknown.then(|| format!("no event {event:?}; the events are {}", EVENTS.join(", ")))
 }
 
-fn fault_problems(fault: &Fault, ids: &BTreeSet<String>) -> Vec<String> {
-    let mut problems = Vec::new();
-    let triggers = [fault.at.is_some(), fault.every.is_some(), fault.after.is_some(), fault.on.is_some()];
-    if triggers.iter().filter(|is_there| **is_there).count() != 1 {
-        problems.push("exactly one of at, every, after and on says when".to_owned());
-    }
-    problems.extend(target::check(&fault.target).err());
-    problems.extend(fault.to.as_deref().and_then(|to| target::check(to).err()));
+/// What is wrong with a fault, each with the key that it is about.
+fn fault_problems(fault: &Fault, ids: &BTreeSet<String>) -> Vec<(&'static str, String)> {
+    let mut problems = when_problems(fault, ids);
+    problems.extend(target::check(&fault.target).err().map(|text| ("target", text)));
+    problems.extend(fault.to.as_deref().and_then(|to| target::check(to).err()).map(|text| ("to", text)));
     if fault.what.needs_to() && fault.to.is_none() {
-        problems.push(format!("{} needs the other end: to = \"server:*\"", fault.what));
-    }
-    if fault.every.is_some_and(|every| every.mean.0 < Duration::from_millis(10)) {
-        problems.push("every.mean is below 10ms".to_owned());
-    }
-    match fault.after.as_deref().map(after) {
-        Some(None) => problems.push("after is a fault's id and a delay: after = \"freeze+2s\"".to_owned()),
-        Some(Some((id, _))) if !ids.contains(&id) => problems.push(format!("after: no fault has the id {id:?}")),
-        _ => {}
-    }
-    if let Some(on) = &fault.on {
-        problems.extend(event_problem(&on.event));
-        if on.nth == 0 {
-            problems.push("on.nth counts from 1".to_owned());
-        }
-        if let Some(within) = on.within.as_ref().filter(|within| !ids.contains(*within)) {
-            problems.push(format!("on.within: no fault has the id {within:?}"));
-        }
+        problems.push(("to", format!("{} needs the other end: to = \"server:*\"", fault.what)));
     }
     problems.extend(stray(fault));
     let group = fault.target.split([':', '(']).next().unwrap_or_default();
     let is_server = ["server", "leader", "follower", "minority", "majority", "spare"].contains(&group);
     match fault.what.hits() {
         Role::Server if ["agent", "client"].contains(&group) => {
-            problems.push(format!("{} hits servers, and {:?} is none", fault.what, fault.target));
+            problems.push(("target", format!("{} hits servers, and {:?} is none", fault.what, fault.target)));
         }
         Role::Agent if is_server || group == "client" => {
-            problems.push(format!("{} hits agents, and {:?} is none", fault.what, fault.target));
+            problems.push(("target", format!("{} hits agents, and {:?} is none", fault.what, fault.target)));
         }
-        _ => {}
+        Role::Server | Role::Agent | Role::Any => {}
     }
     if fault.ppm.is_some_and(|ppm| ppm.abs() > 500) {
-        problems.push("ppm is at most 500 in both directions".to_owned());
+        problems.push(("ppm", "ppm is at most 500 in both directions".to_owned()));
+    }
+    if fault.bytes_per_second.is_some_and(|rate| rate < BYTES_PER_SECOND_MIN) {
+        let text = format!("bytes_per_second is at least {BYTES_PER_SECOND_MIN}; less than that is a clog");
+        problems.push(("bytes_per_second", text));
     }
     if fault.by.as_ref().is_some_and(|by| by.is_empty() || by.len() > 2) {
-        problems.push("by is one step or two: by = [\"-30s\", \"30s\"]".to_owned());
+        problems.push(("by", "by is one step or two: by = [\"-30s\", \"30s\"]".to_owned()));
+    }
+    problems
+}
+
+/// What is wrong with the moment of a fault.
+fn when_problems(fault: &Fault, ids: &BTreeSet<String>) -> Vec<(&'static str, String)> {
+    let mut problems = Vec::new();
+    let triggers = [fault.at.is_some(), fault.every.is_some(), fault.after.is_some(), fault.on.is_some()];
+    if triggers.iter().filter(|is_there| **is_there).count() != 1 {
+        problems.push(("id", "exactly one of at, every, after and on says when".to_owned()));
+    }
+    if fault.every.is_some_and(|every| every.mean.0 < Duration::from_millis(10)) {
+        problems.push(("every", "every.mean is below 10ms".to_owned()));
+    }
+    match fault.after.as_deref().map(after) {
+        Some(None) => problems.push(("after", "after is a fault's id and a delay: after = \"freeze+2s\"".to_owned())),
+        Some(Some((id, _))) if !ids.contains(&id) => {
+            problems.push(("after", format!("after: no fault has the id {id:?}")));
+        }
+        Some(Some(_)) | None => {}
+    }
+    if let Some(on) = &fault.on {
+        problems.extend(event_problem(&on.event).map(|text| ("on", text)));
+        if on.nth == 0 {
+            problems.push(("on", "on.nth counts from 1".to_owned()));
+        }
+        if let Some(within) = on.within.as_ref().filter(|within| !ids.contains(*within)) {
+            problems.push(("on", format!("on.within: no fault has the id {within:?}")));
+        }
     }
     problems
 }

@@ -13,6 +13,8 @@ pub enum Kind {
     Crash,
     /// The process is asked to end, and starts again at the end.
     Stop,
+    /// As `stop`, and what starts again is of today's release, on machines that ran the one before.
+    Upgrade,
     /// The machine falls silent, loses what it did not sync, and starts again at the end.
     PowerLoss,
     /// SIGSTOP, then SIGCONT.
@@ -33,6 +35,8 @@ pub enum Kind {
     Hold,
     /// What targets send to `to` takes longer, by `add`.
     SlowLink,
+    /// No more than `bytes_per_second` pass from targets to `to`; the rest waits its turn.
+    NarrowLink,
     /// All connections between targets and `to` are reset.
     Reset,
     /// The wall clock jumps `by` so much, and back at the end.
@@ -77,6 +81,10 @@ pub enum Kind {
     VolumeError,
     /// Making and removing volumes takes long.
     SlowVolume,
+    /// What is in volumes can't be read, as when a move copies it. Containers run on.
+    VolumeReadError,
+    /// Reading and writing what is in volumes takes `add` longer, piece by piece, as when a move copies it.
+    SlowCopy,
     /// A spare server joins. It stays.
     AddServer,
     /// A server is taken out of the cluster. It does not come back.
@@ -108,18 +116,24 @@ impl Kind {
             Self::ImageMissing | Self::EngineAway | Self::EngineDown | Self::VolumeError | Self::SlowVolume => {
                 Role::Agent
             }
+            Self::VolumeReadError | Self::SlowCopy => Role::Agent,
             _ => Role::Any,
         }
     }
 
     /// Does it need the other end of a link?
     pub fn needs_to(self) -> bool {
-        matches!(self, Self::Partition | Self::Clog | Self::Hold | Self::SlowLink | Self::Reset)
+        matches!(self, Self::Partition | Self::Clog | Self::Hold | Self::SlowLink | Self::NarrowLink | Self::Reset)
     }
 
     /// Does it look at `add`?
     pub fn takes_add(self) -> bool {
-        matches!(self, Self::SlowLink | Self::SlowDisk)
+        matches!(self, Self::SlowLink | Self::SlowDisk | Self::SlowCopy)
+    }
+
+    /// Does it look at `bytes_per_second`?
+    pub fn takes_rate(self) -> bool {
+        self == Self::NarrowLink
     }
 
     /// Does it look at `by`?
@@ -142,6 +156,7 @@ impl Kind {
         match self {
             Self::Crash => "crash",
             Self::Stop => "stop",
+            Self::Upgrade => "upgrade",
             Self::PowerLoss => "power_loss",
             Self::Freeze => "freeze",
             Self::SlowCpu => "slow_cpu",
@@ -152,6 +167,7 @@ impl Kind {
             Self::Clog => "clog",
             Self::Hold => "hold",
             Self::SlowLink => "slow_link",
+            Self::NarrowLink => "narrow_link",
             Self::Reset => "reset",
             Self::ClockStep => "clock_step",
             Self::ClockDrift => "clock_drift",
@@ -174,6 +190,8 @@ impl Kind {
             Self::EngineDown => "engine_down",
             Self::VolumeError => "volume_error",
             Self::SlowVolume => "slow_volume",
+            Self::VolumeReadError => "volume_read_error",
+            Self::SlowCopy => "slow_copy",
             Self::AddServer => "add_server",
             Self::RemoveServer => "remove_server",
         }

@@ -14,6 +14,7 @@ mod check;
 mod explain;
 mod kind;
 mod plan;
+mod problem;
 mod rng;
 mod scenario;
 mod schedule;

@@ -100,6 +100,8 @@ pub struct What {
     pub is_oneway: bool,
     /// How much longer something takes, least and greatest.
     pub add: (Duration, Duration),
+    /// How many bytes a second pass.
+    pub bytes_per_second: u64,
     /// How far a clock jumps, in ms.
     pub step_ms: i64,
     /// How wrong clocks run.
@@ -251,6 +253,8 @@ fn what(fault: &Fault, rng: &mut Stream) -> What {
     /// A clock that jumps further than a certificate is old makes every peer refuse it: not by default.
     const STEP_MS: (i64, i64) = (-30_000, 30_000);
     const ADD: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(400));
+    /// From a bad mobile link to one over which a cluster's own traffic hardly fits.
+    const RATE: (u64, u64) = (4_000, 200_000);
     let steps = fault.by.as_deref().map(|by| (by[0].0, by[by.len() - 1].0)).unwrap_or(STEP_MS);
     let (from, to) = (steps.0.min(steps.1), steps.0.max(steps.1));
     What {
@@ -258,6 +262,11 @@ fn what(fault: &Fault, rng: &mut Stream) -> What {
         to: fault.to.clone(),
         is_oneway: fault.dir == Some(Dir::Oneway),
         add: fault.add.map_or(ADD, SpanRange::bounds),
+        bytes_per_second: match (fault.bytes_per_second, fault.what.takes_rate()) {
+            (Some(rate), _) => rate,
+            (None, true) => rng.between(RATE.0, RATE.1),
+            (None, false) => 0,
+        },
         step_ms: if fault.what.takes_by() { from + drawn(rng, to.abs_diff(from) + 1) } else { 0 },
         ppm: fault.ppm.unwrap_or_else(|| if fault.what.takes_ppm() { drawn(rng, 801) - 400 } else { 0 }),
     }
@@ -321,6 +330,7 @@ fn explicit(fault: &PlannedFault) -> Fault {
         bind: fault.bind.clone(),
         lasts: fixed(fault.lasts),
         add: kind.takes_add().then_some(SpanRange::Between([Span(fault.what.add.0), Span(fault.what.add.1)])),
+        bytes_per_second: kind.takes_rate().then_some(fault.what.bytes_per_second),
         by: kind.takes_by().then(|| vec![Step(fault.what.step_ms)]),
         ppm: kind.takes_ppm().then_some(fault.what.ppm),
         optional: false,

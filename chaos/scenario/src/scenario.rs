@@ -58,6 +58,12 @@ pub struct Cluster {
     pub spares: usize,
     /// Nodes, 2 to 20.
     pub agents: usize,
+    /// Servers, the first ones, that run the release before this one until an `upgrade`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub old_servers: usize,
+    /// The same of nodes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub old_agents: usize,
     /// Clients, 1 to 8.
     pub clients: usize,
     /// How long a message takes.
@@ -71,8 +77,23 @@ pub struct Cluster {
 impl Default for Cluster {
     fn default() -> Self {
         let latency = Latency { min_ms: 1, mean_ms: Some(3), max_ms: 10 };
-        Self { servers: 3, spares: 0, agents: 3, clients: 3, latency, clock_offset_ms: 0, clock_drift_ppm: 0 }
+        Self {
+            servers: 3,
+            spares: 0,
+            agents: 3,
+            old_servers: 0,
+            old_agents: 0,
+            clients: 3,
+            latency,
+            clock_offset_ms: 0,
+            clock_drift_ppm: 0,
+        }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands out references.
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// How long a message takes: uniform from `min_ms` to `max_ms`, or exponential when there is a mean.
@@ -194,6 +215,9 @@ pub struct Fault {
     /// How much longer something takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub add: Option<SpanRange>,
+    /// How many bytes a second pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<u64>,
     /// How far a clock jumps: one step, or two between which the seed chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Vec<Step>>,
@@ -224,6 +248,7 @@ impl Fault {
             bind: None,
             lasts,
             add: None,
+            bytes_per_second: None,
             by: None,
             ppm: None,
             optional: false,
@@ -347,31 +372,18 @@ impl std::fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// Puts the line of the fault that a problem is about before it.
-fn at_line(text: &str, problem: String) -> String {
-    let id = problem.strip_prefix("fault \"").and_then(|rest| rest.split('"').next());
-    let is_it = |line: &&str| {
-        let (key, value) = line.split_once('=').unwrap_or_default();
-        key.trim() == "id" && id.is_some_and(|id| value.contains(&format!("\"{id}\"")))
-    };
-    match text.lines().position(|line| is_it(&line)) {
-        Some(before) => format!("line {}: {problem}", before + 1),
-        None => problem,
-    }
-}
-
 impl Scenario {
     /// Reads a file.
     ///
     /// # Errors
-    /// With the line for what is no scenario or is a fault that contradicts itself, and with all reasons.
+    /// With the line of what is no scenario or contradicts itself, and with all reasons.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let scenario: Self = toml::from_str(text).map_err(|error| Invalid(vec![error.to_string()]))?;
         let problems = check::problems(&scenario);
         if problems.is_empty() {
             return Ok(scenario);
         }
-        Err(Invalid(problems.into_iter().map(|problem| at_line(text, problem)).collect()))
+        Err(Invalid(problems.into_iter().map(|problem| problem.told(text)).collect()))
     }
 
     /// Writes a file.

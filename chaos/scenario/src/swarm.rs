@@ -16,6 +16,9 @@ const ACTIVE_MAX: usize = 2;
 /// In so many of a hundred runs a kind of fault is possible.
 const KIND_IS_ON: u64 = 55;
 
+/// In so many of a hundred runs some machines begin with the release before this one.
+const HAS_OLD: u64 = 12;
+
 /// Kinds with their weight among the others and whom they hit. The leader is hit every second time.
 const KINDS: &[(Kind, u64, Whom)] = &[
     (Kind::Crash, 4, Whom::Any),
@@ -46,6 +49,9 @@ const KINDS: &[(Kind, u64, Whom)] = &[
     (Kind::EngineAway, 1, Whom::Agents),
     (Kind::EngineDown, 1, Whom::Agents),
     (Kind::VolumeError, 1, Whom::Agents),
+    (Kind::VolumeReadError, 1, Whom::Agents),
+    (Kind::SlowCopy, 1, Whom::Agents),
+    (Kind::NarrowLink, 1, Whom::Any),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +65,7 @@ enum Whom {
 /// What a seed makes out of nothing.
 pub fn swarm(seed: u64) -> Scenario {
     let mut rng = Stream::new(seed, "swarm");
-    let cluster = cluster(&mut rng);
+    let cluster = with_versions(seed, cluster(&mut rng));
     let mut on: Vec<&(Kind, u64, Whom)> = KINDS.iter().filter(|_| rng.chance(KIND_IS_ON)).collect();
     if on.is_empty() {
         on.extend(KINDS.first());
@@ -69,6 +75,7 @@ pub fn swarm(seed: u64) -> Scenario {
     let mut fault: Vec<Fault> = on.into_iter().map(|kind| again_and_again(*kind, gap * total, &mut rng)).collect();
     fault.extend(blackout(&mut rng));
     fault.extend(membership(&cluster, &mut rng));
+    fault.extend(upgrades(seed, &cluster));
     let workload = Workload { watchers: 1 + usize::from(rng.chance(40)), ..Workload::default() };
     Scenario {
         format: FORMAT,
@@ -94,11 +101,40 @@ fn cluster(rng: &mut Stream) -> Cluster {
         servers,
         spares: count(spares),
         agents: count(agents),
+        old_servers: 0,
+        old_agents: 0,
         clients: count(rng.between(2, 4)),
         latency: Latency { min_ms: 1, mean_ms, max_ms: rng.between(8, 25) },
         clock_offset_ms: if rng.chance(30) { rng.between(10, 2_000) } else { 0 },
         clock_drift_ppm: if rng.chance(30) { rng.between(10, 200) } else { 0 },
     }
+}
+
+/// In some runs machines begin with the release before this one.
+fn with_versions(seed: u64, cluster: Cluster) -> Cluster {
+    let mut rng = Stream::new(seed, "swarm/versions");
+    if !rng.chance(HAS_OLD) {
+        return cluster;
+    }
+    let mut some = |of: usize, least: u64| usize::try_from(rng.between(least, of as u64)).unwrap_or(of);
+    let (old_servers, old_agents) = (some(cluster.servers, 1), some(cluster.agents, 0));
+    Cluster { old_servers, old_agents, ..cluster }
+}
+
+/// Most old machines are upgraded while the world runs, one now, one then.
+fn upgrades(seed: u64, cluster: &Cluster) -> Vec<Fault> {
+    let mut rng = Stream::new(seed, "swarm/upgrades");
+    let servers = (1..=cluster.old_servers).map(|i| (format!("upgrade-s{i}"), format!("server:s{i}")));
+    let agents = (1..=cluster.old_agents).map(|i| (format!("upgrade-n{i}"), format!("agent:n{i}")));
+    let mut faults = Vec::new();
+    for (id, target) in servers.chain(agents) {
+        if rng.chance(85) {
+            let at = Some(between((2_000, 20_000)));
+            let lasts = between((500, 3_000));
+            faults.push(Fault { id, at, lasts, ..fault(Kind::Upgrade, &target) });
+        }
+    }
+    faults
 }
 
 /// One kind of fault, so often that all kinds together come once a gap.

@@ -40,4 +40,9 @@ fn names_that_nobody_knows_are_refused() {
     assert!(with("[[expect]]\nsometimes = [\"raft.electd\"]").contains("raft.elected"));
     assert!(with("[[fault]]\nid = \"a\"\nat = \"1s\"\nwhat = \"explode\"").contains("line"));
     assert!(with("[cluster]\nservrs = 3").contains("servrs"));
+    assert_eq!(with("[cluster]\nagents = 3\nservers = 4"), "line 5: 4 servers: there are 3 or 5");
+    assert!(with("[[expect]]\nalways = [\"fence\"]\nsometimes = [\"raft.electd\"]").starts_with("line 5: no event"));
+    assert!(
+        with("[[fault]]\nid = \"a\"\nat = \"1s\"\nwhat = \"crash\"\ntarget = \"boss\"").starts_with("line 7: fault")
+    );
 }

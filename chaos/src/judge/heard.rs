@@ -7,7 +7,6 @@ use cara_checker::offline::{self, Declared, Heartbeat, Judged, Leadership};
 use cara_checker::{Finding, rules};
 use cara_netsim::Reached;
 
-use crate::recorder::word;
 use crate::world::HEARTBEAT;
 
 /// Silent for this many intervals is offline: the servers' default.
@@ -32,8 +31,8 @@ pub struct Heard {
 impl Heard {
     /// A chaos point was reached.
     pub fn reached(&mut self, at: Duration, reached: &Reached) {
-        let Reached { host, point, detail } = reached;
-        let of = |key: &str| word(detail, key).unwrap_or_default().to_owned();
+        let Reached { host, point, .. } = reached;
+        let of = |key: &str| reached.word(key).unwrap_or_default().to_owned();
         let term = || of("term").parse().unwrap_or_default();
         match *point {
             "heartbeat.received" => {

@@ -22,7 +22,6 @@ use cara_checker::{Finding, Judgement, rules};
 use cara_core::State;
 use cara_netsim::Reached;
 
-use crate::recorder::word;
 use crate::world::Cluster;
 use heard::Heard;
 use raft::RaftLogs;
@@ -80,14 +79,14 @@ impl Judge {
     /// A chaos point was reached.
     pub fn reached(&mut self, at: Duration, reached: &Reached) {
         if reached.point == "ledger.saved" {
-            let number = |key: &str| word(&reached.detail, key).and_then(|text| text.parse().ok()).unwrap_or_default();
+            let number = |key: &str| reached.word(key).and_then(|text| text.parse().ok()).unwrap_or_default();
             let fence =
                 Fence { incarnation: number("incarnation"), term: number("term"), revision: number("revision") };
             self.ledgers.insert(reached.host.clone(), fence);
         }
         if reached.point == "plan.begun" {
             // From here on it acts on this generation; what it began before under an older one may still come through.
-            let of = |key: &str| word(&reached.detail, key).unwrap_or_default().to_owned();
+            let of = |key: &str| reached.word(key).unwrap_or_default().to_owned();
             let (node, workload) = (reached.host.clone(), of("workload"));
             let generation = of("generation").parse().unwrap_or_default();
             self.told.push(Told { at, node, workload, generation });

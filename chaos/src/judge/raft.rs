@@ -12,7 +12,6 @@ use raft_store::inspect::{self, Change as Written};
 
 use super::pairs::Pairs;
 use super::replay::Replay;
-use crate::recorder::word;
 use crate::world::Cluster;
 
 /// Follows the logs of all servers.
@@ -54,7 +53,7 @@ impl RaftLogs {
     pub fn reached(&mut self, reached: &Reached) {
         match reached.point {
             "raft.elected" => {
-                let term = word(&reached.detail, "term").and_then(|term| term.parse().ok()).unwrap_or_default();
+                let term = reached.word("term").and_then(|term| term.parse().ok()).unwrap_or_default();
                 self.leads.insert(reached.host.clone(), term);
             }
             "raft.deposed" => {

@@ -32,6 +32,9 @@ pub trait Host: Send + Sync + 'static {
     /// A task of this host has reached a named chaos point. `true` when the gate is shut because of it, so that the task
     /// shall give way.
     fn reached(&self, point: &'static str, detail: &str) -> bool;
+
+    /// Returns once a piece of [`blocking`] work has had its time on this host; none when its kernel keeps nobody waiting.
+    fn kernel(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>>;
 }
 
 thread_local! {
@@ -67,13 +70,19 @@ where
 }
 
 /// Runs `work`, which may block on the kernel for long, without stalling the runtime: on a thread in production, inline
-/// in simulation, where nothing blocks and threads would break determinism.
+/// in simulation, where threads would break determinism. Where a simulated host's kernel is slow, the work goes on like
+/// that of a thread: also when nobody waits for it any more.
 ///
 /// # Panics
 /// Panics when `work` panics.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    if current_host().is_some() {
-        return work();
+    if let Some(host) = current_host() {
+        let Some(kernel) = host.kernel() else { return work() };
+        let working = spawn(async move {
+            kernel.await;
+            work()
+        });
+        return working.await.expect("nobody holds the task to abort it");
     }
     #[allow(clippy::disallowed_methods)] // This is the seam.
     let handle = tokio::task::spawn_blocking(work);

@@ -6,6 +6,7 @@ mod clock;
 mod determinism;
 mod disk;
 mod freeze;
+mod kernel;
 mod links;
 mod network;
 mod ping;

@@ -30,6 +30,8 @@ pub struct Faults {
     pub fail_volumes: bool,
     /// Making, removing and opening a volume takes this much longer.
     pub slow_volumes: Duration,
+    /// Reading what is in volumes fails with an input/output error while set. Containers write on.
+    pub fail_reads: bool,
     /// No image can be found while set, not even one that was there before.
     pub no_images: bool,
     /// These images can't be found.

@@ -5,6 +5,7 @@ use futures_util::FutureExt;
 use super::*;
 use crate::labels;
 use crate::testing::ManualClock;
+use cara_volume::VolumePath;
 
 struct Bench {
     clock: Arc<ManualClock>,
@@ -214,4 +215,18 @@ fn what_was_forgotten_is_counted() {
         now(runtime.stop("c", Duration::ZERO)).expect("stopped");
     }
     assert_eq!((engine.starts().len(), engine.forgotten()), (10_000, 3));
+}
+
+#[test]
+fn a_volume_that_can_t_be_read_opens_and_says_so_at_each_look_until_it_is_cleared() {
+    let Bench { runtime, engine, .. } = bench();
+    engine.fault(|faults| faults.fail_reads = true);
+    let tree = now(runtime.volume_tree("vol")).expect("it opens");
+    let root = VolumePath::root();
+    let error = tree.list(&root, b"", 1).expect_err("it can't be read");
+    assert!(error.to_string().ends_with("input/output error") && !error.is_absent(), "{error}");
+    assert!(tree.stat(&root).is_err() && tree.xattrs(&root).is_err());
+    assert!(engine.volume_digest("vol").is_some(), "who looks from outside sees it");
+    engine.clear();
+    assert!(tree.stat(&root).expect("it can be read").is_some());
 }

@@ -19,6 +19,19 @@ impl SharedTree {
         Self { shared, name: name.to_owned() }
     }
 
+    /// As [`Self::with`], unless nothing can be read now.
+    fn look<T>(
+        &self,
+        operation: &'static str,
+        path: &VolumePath,
+        work: impl FnOnce(&mut MemoryTree) -> Result<T, TreeError>,
+    ) -> Result<T, TreeError> {
+        if self.shared.faults.borrow().fail_reads {
+            return Err(TreeError::new(operation, path, std::io::Error::other("input/output error")));
+        }
+        self.with(work)
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut MemoryTree) -> Result<T, TreeError>) -> Result<T, TreeError> {
         let wall_ms = self.shared.now().wall_ms;
         match self.shared.lock().volumes.tree(&self.name, wall_ms) {
@@ -30,22 +43,22 @@ impl SharedTree {
 
 impl Tree for SharedTree {
     fn list(&self, folder: &VolumePath, after: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, TreeError> {
-        self.with(|tree| tree.list(folder, after, limit))
+        self.look("list", folder, |tree| tree.list(folder, after, limit))
     }
     fn stat(&self, path: &VolumePath) -> Result<Option<Stat>, TreeError> {
-        self.with(|tree| tree.stat(path))
+        self.look("look at", path, |tree| tree.stat(path))
     }
     fn read(&self, path: &VolumePath, offset: u64, buffer: &mut [u8]) -> Result<usize, TreeError> {
-        self.with(|tree| tree.read(path, offset, buffer))
+        self.look("read", path, |tree| tree.read(path, offset, buffer))
     }
     fn next_data(&self, path: &VolumePath, offset: u64) -> Result<Option<Range<u64>>, TreeError> {
-        self.with(|tree| tree.next_data(path, offset))
+        self.look("read", path, |tree| tree.next_data(path, offset))
     }
     fn link_target(&self, path: &VolumePath) -> Result<Vec<u8>, TreeError> {
-        self.with(|tree| tree.link_target(path))
+        self.look("read", path, |tree| tree.link_target(path))
     }
     fn xattrs(&self, path: &VolumePath) -> Result<Xattrs, TreeError> {
-        self.with(|tree| tree.xattrs(path))
+        self.look("read", path, |tree| tree.xattrs(path))
     }
     fn create(&mut self, path: &VolumePath, new: New<'_>) -> Result<(), TreeError> {
         self.with(|tree| tree.create(path, new))
