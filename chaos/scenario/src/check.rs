@@ -42,6 +42,7 @@ pub const EVENTS: &[&str] = &[
     "enrol.key_saved",
     "enrol.sent",
     "enrol.answered",
+    "enrol.refused",
     "enrol.saved",
     "enrol.done",
     "token.minted",
@@ -105,6 +106,9 @@ pub const RULES: &[&str] = &[
 /// Nothing runs longer than this.
 const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 
+/// A change needs several messages and a sync, each up to some tens of milliseconds.
+const PATIENCE_MIN: Duration = Duration::from_millis(100);
+
 /// Reads a range of seeds, `1..=5` or `7`.
 pub(crate) fn seeds(text: &str) -> Option<RangeInclusive<u64>> {
     match text.split_once("..=") {
@@ -143,6 +147,8 @@ pub(crate) fn problems(scenario: &Scenario) -> Vec<String> {
     wrong(scenario.run.grain.0 < Duration::from_millis(1), "run.grain is below 1ms, the least step of time".into());
     wrong(scenario.run.duration.0 > DURATION_MAX, "run.duration is more than a day".into());
     wrong(seeds(&scenario.run.seeds).is_none(), format!("run.seeds {:?}: write 1..=5 or 7", scenario.run.seeds));
+    let patience = scenario.workload.patience.bounds().0;
+    wrong(patience < PATIENCE_MIN, format!("workload.patience is below {PATIENCE_MIN:?}: nobody could answer in time"));
     let mut ids = BTreeSet::new();
     for fault in &scenario.fault {
         let repeated = !ids.insert(fault.id.clone());

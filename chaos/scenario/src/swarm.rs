@@ -16,6 +16,11 @@ const ACTIVE_MAX: usize = 2;
 /// In so many of a hundred runs a kind of fault is possible.
 const KIND_IS_ON: u64 = 55;
 
+/// In so many of a hundred runs all clients wait as long as a server may take.
+const PATIENT: u64 = 70;
+/// Of the clients of the other runs: from about the time of an election to longer than most faults last.
+const PATIENCE_MS: (u64, u64) = (400, 4_000);
+
 /// Kinds with their weight among the others and whom they hit. The leader is hit every second time.
 const KINDS: &[(Kind, u64, Whom)] = &[
     (Kind::Crash, 4, Whom::Any),
@@ -69,7 +74,8 @@ pub fn swarm(seed: u64) -> Scenario {
     let mut fault: Vec<Fault> = on.into_iter().map(|kind| again_and_again(*kind, gap * total, &mut rng)).collect();
     fault.extend(blackout(&mut rng));
     fault.extend(membership(&cluster, &mut rng));
-    let workload = Workload { watchers: 1 + usize::from(rng.chance(40)), ..Workload::default() };
+    let watchers = 1 + usize::from(rng.chance(40));
+    let workload = Workload { watchers, patience: patience(seed), ..Workload::default() };
     Scenario {
         format: FORMAT,
         name: "swarm".into(),
@@ -82,6 +88,12 @@ pub fn swarm(seed: u64) -> Scenario {
         fault,
         expect: Vec::new(),
     }
+}
+
+/// In some runs clients don't wait for who is slow. A stream of its own: the faults of a seed stay the ones that it had.
+fn patience(seed: u64) -> SpanRange {
+    let mut rng = Stream::new(seed, "swarm/patience");
+    if rng.chance(PATIENT) { Workload::default().patience } else { between(PATIENCE_MS) }
 }
 
 fn cluster(rng: &mut Stream) -> Cluster {

@@ -8,6 +8,7 @@ mod heard;
 mod history;
 mod raft;
 mod states;
+mod tokens;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use crate::world::Cluster;
 use heard::Heard;
 use raft::RaftLogs;
 use states::States;
+use tokens::Tokens;
 
 /// More findings of one run than these teach nothing.
 const FINDINGS_MAX: usize = 20;
@@ -37,11 +39,14 @@ pub struct Judge {
     logs: RaftLogs,
     fences: Fences,
     heard: Heard,
+    tokens: Tokens,
     told: Vec<Told>,
     /// Agents that said since the last look that they saved their ledger, and with which fence.
     ledgers: BTreeMap<String, Fence>,
     /// How each register's history was judged, for the report.
     pub keys: Vec<Key>,
+    /// Watchers must have been told of all up to this revision; none as long as nobody has waited for that.
+    pub must_be_told: Option<u64>,
 }
 
 impl Judge {
@@ -92,12 +97,14 @@ impl Judge {
         }
         self.logs.reached(reached);
         self.heard.reached(at, reached);
+        self.tokens.reached(at, reached);
     }
 
     /// Looks at everything that has changed on disk.
     pub fn look(&mut self, cluster: &Cluster) {
         let at = cluster.world.now();
         let mut findings = self.states.look(cluster, at);
+        self.states.newest().into_iter().for_each(|state| self.tokens.look(state));
         findings.extend(self.logs.look(cluster, at, self.states.server_names()));
         self.add(findings);
         for (agent, said) in std::mem::take(&mut self.ledgers) {
@@ -136,7 +143,8 @@ impl Judge {
         let offline = self.heard.judge(cluster.agents.len());
         self.add(offline.findings);
         self.judgement.unsure(offline.unknown);
-        let rest = history::check(&history, self.states.newest(), at);
+        self.add(self.tokens.judge());
+        let rest = history::check(&history, self.states.newest(), at, self.must_be_told);
         self.add(rest);
         self.judgement.sort();
     }
