@@ -122,6 +122,8 @@ fn copy_volumes(state: &State, mv: &Move, workload: &Workload) -> Verdict {
     if let Some(done) = status.and_then(|status| round_done(mv, workload, status)) {
         let differs =
             |volume: &VolumeTransfer| volume.target_digest.is_empty() || volume.source_digest != volume.target_digest;
+        // Rounds before the last have no digest of the source: the comparison alone would guard against the planted bug.
+        let differs = |volume: &VolumeTransfer| differs(volume) && !planted("any-round-is-the-last");
         return match done.into_iter().find(|volume| differs(volume)) {
             Some(volume) => fail(format!("volume {} differs between source and target", volume.volume)),
             None => ready(MovePhase::Place, "source and target have the same content"),
