@@ -57,10 +57,19 @@ pub(crate) async fn enrol(
             request.csr = request_of(&key)?;
         }
         request.facts = Some(facts::gather(env, runtime).await);
-        cara_env::point("enrol.sent", || format!("node={}", config.node_name)).await;
-        let (answer, election) = round(env, config, token, &request).await?;
+        cara_env::point("enrol.sent", || {
+            let (token, key) = (JoinToken::hash(&token.secret), fingerprint(key.public_key_pem().as_bytes()));
+            format!("node={} token={} key={}", config.node_name, short(&token), short(&key))
+        })
+        .await;
+        let asked = round(env, config, token, &request).await;
+        if let Err(EnrolError::Refused { server, code, .. }) = &asked {
+            cara_env::mark("enrol.refused", || format!("server={server} code={code}"));
+        }
+        let (answer, election) = asked?;
         if let Some((server, answer)) = answer {
-            cara_env::point("enrol.answered", || format!("server={server}")).await;
+            let certificate = fingerprint(answer.certificate_pem.as_bytes());
+            cara_env::point("enrol.answered", || format!("server={server} certificate={}", short(&certificate))).await;
             let identity =
                 accept(env, token, &key, answer).map_err(|problem| EnrolError::Answer { server, problem })?;
             let folder = |source| EnrolError::Folder { folder: config.data_dir.clone(), source };
@@ -79,6 +88,11 @@ pub(crate) async fn enrol(
         tracing::warn!("no server could enrol this node; trying again in {:.1} s", wait.as_secs_f64());
         env.clock.sleep(wait).await;
     }
+}
+
+/// Enough of a hash to tell it from others.
+fn short(hash: &str) -> String {
+    hash.chars().take(16).collect()
 }
 
 /// The signing request for a key.

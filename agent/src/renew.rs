@@ -27,19 +27,30 @@ const RETRY_MAX: Duration = Duration::from_secs(3600);
 pub(crate) async fn keep_renewed(env: Env, keeper: Arc<Keeper>, channel: Channel, deadline: Duration) {
     let mut backoff = Backoff::new(RETRY_MIN, RETRY_MAX);
     let jitter = env.rng.below(1000);
+    let due_in = || match keeper.identity().validity() {
+        Ok(validity) => until_due(validity, jitter, env.clock.wall_ms()),
+        Err(problem) => {
+            tracing::error!("can't read the node's certificate: {problem}");
+            LOOK_AGAIN
+        }
+    };
     loop {
-        let wait = match keeper.identity().validity() {
-            Ok(validity) => until_due(validity, jitter, env.clock.wall_ms()),
-            Err(problem) => {
-                tracing::error!("can't read the node's certificate: {problem}");
-                LOOK_AGAIN
-            }
-        };
+        let wait = due_in();
         if !wait.is_zero() {
             env.clock.sleep(wait.min(LOOK_AGAIN)).await;
             continue;
         }
         match renew(&env, &keeper, channel.clone(), deadline).await {
+            Ok(()) if due_in().is_zero() => {
+                // The leader dates certificates by its own clock. Without the wait this node would renew without end.
+                let wait = backoff.next(&*env.rng);
+                tracing::warn!(
+                    "the node's certificate is renewed, and by this machine's clock the new one is due as well: set the \
+                     clock; trying again in {} s",
+                    wait.as_secs()
+                );
+                env.clock.sleep(wait).await;
+            }
             Ok(()) => {
                 tracing::info!("the node's certificate is renewed");
                 backoff.reset();

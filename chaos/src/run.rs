@@ -20,6 +20,8 @@ use crate::world::{Cluster, EngineKind, Order};
 
 /// A cluster without faults is set up within this.
 const SETUP_MAX: Duration = Duration::from_secs(60);
+/// A watcher whose stream is stuck notices after 20 s, and may have to read a list.
+const TOLD_WITHIN: Duration = Duration::from_secs(60);
 /// How often disks and ledgers are looked at, if they have changed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How far a node's wall clock is moved so that its certificate comes of age: two thirds of 90 days and a bit.
@@ -327,9 +329,19 @@ impl Run {
         }
         if let Some((left, wanted)) = left {
             self.judge.add(orphans::check(now, &left, &wanted));
+            self.tell_watchers()?;
         }
         self.cluster.shared.set_phase(Phase::Final);
         self.until(bound, |run| run.cluster.shared.history().at_the_end.is_some())
+    }
+
+    /// Gives watchers the time to be told of all that has changed up to now. Whoever isn't by then is found by the judge.
+    fn tell_watchers(&mut self) -> Result<(), WorldError> {
+        let audited = self.judge.newest().and_then(|state| state.audit().next_back()).map(|record| record.revision.0);
+        let must = audited.max(self.cluster.shared.history().told_to());
+        self.judge.must_be_told = must;
+        self.until_rarely(TOLD_WITHIN, |run| run.cluster.shared.history().are_all_told(must.unwrap_or(0)))?;
+        Ok(())
     }
 
     fn take_panics(&mut self) {

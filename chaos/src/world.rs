@@ -294,10 +294,11 @@ impl Cluster {
         let addresses = cluster.servers.clone();
         for client in cluster.clients.clone() {
             let (shared, servers) = (cluster.shared.clone(), addresses.clone());
-            let ops: Vec<_> = plan.ops.iter().filter(|op| op.client == client).cloned().collect();
+            let ops = plan.ops.iter().filter(|op| op.client == client).cloned().collect();
+            let part = workload::Part { ops, patience: plan.patience };
             cluster
                 .world
-                .client(&client, move |boot| workload::client(boot, shared.clone(), servers.clone(), ops.clone()));
+                .client(&client, move |boot| workload::client(boot, shared.clone(), servers.clone(), part.clone()));
         }
         for watcher in names("watcher", 1, plan.watchers) {
             let (shared, servers) = (cluster.shared.clone(), addresses.clone());

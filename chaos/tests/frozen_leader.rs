@@ -11,7 +11,7 @@ use cara_chaos::world::{EngineKind, Shared, address};
 use cara_checker::Finding;
 use cara_netsim::Boot;
 use cara_scenario::{Scenario, plan};
-use http::{Method, StatusCode};
+use http::StatusCode;
 
 cara_netsim::override_libc!();
 
@@ -122,12 +122,12 @@ fn a_replaced_leader_that_does_not_know_it_refuses_no_change_on_its_old_state() 
         "apiVersion": "caravanserai/v1", "kind": "App",
         "metadata": { "name": "reg-late" }, "spec": { "image": "busybox:1" },
     });
-    let create = Ask { method: Method::POST, path: "/api/v1/apps".into(), key: None, body: Some(body) };
+    let create = Ask::post("/api/v1/apps", body);
     assert_eq!(ask(&mut run, &shared_probe, &new, create), Ok(StatusCode::CREATED));
 
     // The old leader wakes up alone: nobody tells it that it was replaced, and it has never heard of the app.
     run.cluster.world.thaw(&old);
-    let delete = Ask { method: Method::DELETE, path: "/api/v1/apps/reg-late".into(), key: None, body: None };
+    let delete = Ask::delete("/api/v1/apps/reg-late");
     let told = ask(&mut run, &shared_probe, &old, delete);
     assert!(told.is_err() || told == Ok(StatusCode::SERVICE_UNAVAILABLE), "{old} answered {told:?}");
     run.cluster.world.heal_network();

@@ -3,6 +3,7 @@
 //! Never by lease: the pinned openraft renews a lease after a pause of the process although another leader was elected
 //! meanwhile.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cara_env::Env;
@@ -16,9 +17,6 @@ use crate::{ReadError, StateMachine};
 
 /// Readers that may wait for the next round; more wait at the door. Each is a few dozen bytes.
 const WAITING_MAX: usize = 4096;
-
-/// Of the planted bug `lease-read`: shorter than any election.
-const PLANTED_LEASE: Duration = Duration::from_millis(700);
 
 type Answer = Result<u64, ReadError>;
 
@@ -50,21 +48,18 @@ async fn rounds<SM: StateMachine>(
     mut waiting: mpsc::Receiver<oneshot::Sender<Answer>>,
 ) {
     let mut readers = Vec::new();
-    let mut lease: Option<(Duration, u64)> = None; // Stays empty unless the bug `lease-read` is planted.
+    let lease = cara_env::planted("lease-read").then(|| PlantedLease::start(&env));
     while waiting.recv_many(&mut readers, WAITING_MAX).await > 0 {
-        let answer = match lease.filter(|(until, _)| env.clock.monotonic() < *until) {
-            Some((_, index)) => Ok(index),
+        let answer = match lease.as_ref().and_then(PlantedLease::index) {
+            Some(index) => Ok(index),
             None => {
                 let answer = cara_env::timeout(&*env.clock, limit, round(&raft)).await;
-                if cara_env::planted("lease-read")
-                    && let Ok(Ok(index)) = &answer
-                {
-                    // Counted from the answer. The followers count from the question.
-                    lease = Some((env.clock.monotonic() + PLANTED_LEASE, *index));
-                }
                 answer.unwrap_or(Err(ReadError::NoQuorum))
             }
         };
+        if let (Some(lease), Ok(index)) = (&lease, &answer) {
+            lease.renew(*index);
+        }
         for reader in readers.drain(..) {
             drop(reader.send(answer.clone())); // A reader that has gone away needs no answer.
         }
@@ -84,5 +79,47 @@ async fn round<SM: StateMachine>(raft: &Raft<SM>) -> Answer {
     match linearizer.await_ready(raft).await {
         Ok(_) => Ok(index),
         Err(fatal) => Err(ReadError::Stopped { reason: fatal.to_string() }),
+    }
+}
+
+/// The planted bug: a lease shorter than any election, counted in ticks of the process. A process that is paused has none.
+///
+/// What does no harm is a lease on the clock, even one counted from the answer: an answer to a heartbeat counts for 200 ms
+/// only, and the lease is over before the next election can be.
+struct PlantedLease(Arc<Mutex<(u32, u64)>>);
+
+impl PlantedLease {
+    /// Together 700 ms.
+    const TICKS: u32 = 7;
+    const TICK: Duration = Duration::from_millis(100);
+
+    fn start(env: &Env) -> Self {
+        let lease = Self(Arc::default());
+        let (clock, left) = (env.clock.clone(), Arc::downgrade(&lease.0));
+        drop(cara_env::spawn(async move {
+            while let Some(left) = left.upgrade() {
+                {
+                    let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+                    left.0 = left.0.saturating_sub(1);
+                }
+                drop(left);
+                clock.sleep(Self::TICK).await;
+            }
+        }));
+        lease
+    }
+
+    /// What is applied at least, while it lasts.
+    fn index(&self) -> Option<u64> {
+        let (ticks, index) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (ticks > 0).then_some(index)
+    }
+
+    /// A round has ended well. Reads under the lease don't make it longer.
+    fn renew(&self, index: u64) {
+        let mut lease = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lease.0 == 0 {
+            *lease = (Self::TICKS, index);
+        }
     }
 }

@@ -43,6 +43,7 @@ pub const EVENTS: &[&str] = &[
     "enrol.key_saved",
     "enrol.sent",
     "enrol.answered",
+    "enrol.refused",
     "enrol.saved",
     "enrol.done",
     "token.minted",
@@ -108,6 +109,8 @@ const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// A link with less lets no handshake through in time, so it is as good as clogged.
 const BYTES_PER_SECOND_MIN: u64 = 500;
+/// A change needs several messages and a sync, each up to some tens of milliseconds.
+const PATIENCE_MIN: Duration = Duration::from_millis(100);
 
 /// Reads a range of seeds, `1..=5` or `7`.
 pub(crate) fn seeds(text: &str) -> Option<RangeInclusive<u64>> {
@@ -186,6 +189,9 @@ fn shape(scenario: &Scenario) -> Vec<Problem> {
     wrong(run.duration.0 > DURATION_MAX, "run.duration", "run.duration is more than a day".into());
     let seeds_text = format!("run.seeds {:?}: write 1..=5 or 7", run.seeds);
     wrong(seeds(&run.seeds).is_none(), "run.seeds", seeds_text);
+    let is_hasty = scenario.workload.patience.bounds().0 < PATIENCE_MIN;
+    let patience_text = format!("workload.patience is below {PATIENCE_MIN:?}: nobody could answer in time");
+    wrong(is_hasty, "workload.patience", patience_text);
     problems
 }
 

@@ -34,6 +34,8 @@ pub struct Plan {
     pub converge_within: Duration,
     /// The machines.
     pub cluster: Cluster,
+    /// How long a client waits for one answer, at least and at most.
+    pub patience: (Duration, Duration),
     /// Clients that follow all changes.
     pub watchers: usize,
     /// What clients do, in the order of time.
@@ -126,6 +128,7 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Plan {
         grain: scenario.run.grain.0,
         converge_within: converge_within(&scenario.expect),
         cluster: scenario.cluster.clone(),
+        patience: workload.patience.bounds(),
         watchers: workload.watchers,
         ops: ops(scenario, &workload, seed),
         faults,

@@ -109,6 +109,9 @@ pub struct Latency {
     pub max_ms: u64,
 }
 
+/// A little longer than a server's own deadline: a patient client hears what became of its request.
+const PATIENCE_MS: u64 = 11_000;
+
 /// What clients do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -117,6 +120,9 @@ pub struct Workload {
     pub mix: BTreeMap<OpKind, u64>,
     /// From one operation of a client to the next.
     pub pause: SpanRange,
+    /// How long a client waits for one answer before it asks another server. Who is patient hangs on a server that stands
+    /// still until it goes on; who is not goes elsewhere meanwhile, and comes back to it too early.
+    pub patience: SpanRange,
     /// Clients that follow all changes.
     pub watchers: usize,
     /// Exactly these operations instead of drawn ones.
@@ -127,7 +133,13 @@ pub struct Workload {
 impl Default for Workload {
     fn default() -> Self {
         let ms = |ms| Span(Duration::from_millis(ms));
-        Self { mix: BTreeMap::new(), pause: SpanRange::Between([ms(50), ms(450)]), watchers: 1, ops: None }
+        Self {
+            mix: BTreeMap::new(),
+            pause: SpanRange::Between([ms(50), ms(450)]),
+            patience: SpanRange::Fixed(ms(PATIENCE_MS)),
+            watchers: 1,
+            ops: None,
+        }
     }
 }
 

@@ -18,6 +18,10 @@ const KIND_IS_ON: u64 = 55;
 
 /// In so many of a hundred runs some machines begin with the release before this one.
 const HAS_OLD: u64 = 12;
+/// In so many of a hundred runs all clients wait as long as a server may take.
+const PATIENT: u64 = 70;
+/// Of the clients of the other runs: from about the time of an election to longer than most faults last.
+const PATIENCE_MS: (u64, u64) = (400, 4_000);
 
 /// Kinds with their weight among the others and whom they hit. The leader is hit every second time.
 const KINDS: &[(Kind, u64, Whom)] = &[
@@ -76,7 +80,8 @@ pub fn swarm(seed: u64) -> Scenario {
     fault.extend(blackout(&mut rng));
     fault.extend(membership(&cluster, &mut rng));
     fault.extend(upgrades(seed, &cluster));
-    let workload = Workload { watchers: 1 + usize::from(rng.chance(40)), ..Workload::default() };
+    let watchers = 1 + usize::from(rng.chance(40));
+    let workload = Workload { watchers, patience: patience(seed), ..Workload::default() };
     Scenario {
         format: FORMAT,
         name: "swarm".into(),
@@ -89,6 +94,12 @@ pub fn swarm(seed: u64) -> Scenario {
         fault,
         expect: Vec::new(),
     }
+}
+
+/// In some runs clients don't wait for who is slow. A stream of its own: the faults of a seed stay the ones that it had.
+fn patience(seed: u64) -> SpanRange {
+    let mut rng = Stream::new(seed, "swarm/patience");
+    if rng.chance(PATIENT) { Workload::default().patience } else { between(PATIENCE_MS) }
 }
 
 fn cluster(rng: &mut Stream) -> Cluster {

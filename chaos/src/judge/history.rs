@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use cara_checker::audit::{self, Record};
 use cara_checker::durable::{self, Known, Life};
-use cara_checker::watch::{self, Watcher};
+use cara_checker::watch::{self, Change, Truth, Watcher};
 use cara_checker::{Finding, rules};
 use cara_core::State;
 
+use crate::workload::SEEN_MAX;
 use crate::workload::history::History;
 
 /// All judges of this kind.
-pub fn check(history: &History, state: Option<&State>, at: Duration) -> Vec<Finding> {
+///
+/// `must_be_told`: watchers have had the time to be told of all up to this revision.
+pub fn check(history: &History, state: Option<&State>, at: Duration, must_be_told: Option<u64>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for (at, text) in &history.strange {
         findings.push(Finding::new(*at, "api.strange", "", text.clone()));
@@ -23,18 +26,35 @@ pub fn check(history: &History, state: Option<&State>, at: Duration) -> Vec<Find
             findings.push(Finding::new(at, rules::CONVERGED, "", "the final list of workloads could not be read"));
         }
     }
-    let watchers: Vec<Watcher> = history
-        .watched
-        .iter()
-        .map(|(name, noted)| Watcher { name: name.clone(), noted: noted.clone(), must_reach: None })
-        .collect();
-    let truth = watch::union(&watchers);
+    let watchers = watchers(history, must_be_told);
+    let truth = truth(&watchers, state);
     findings.extend(watchers.iter().flat_map(|watcher| watch::check(watcher, &truth)));
     if let Some(state) = state {
         findings.extend(audited(history, state, at));
-        findings.extend(races(history, state, at));
+        findings.extend(spent_by_nobody(state, at));
     }
     findings
+}
+
+/// Watchers with what they must have been told; one that has stopped writing down owes nothing.
+fn watchers(history: &History, must_be_told: Option<u64>) -> Vec<Watcher> {
+    let watcher = |(name, noted): (&String, &Vec<_>)| Watcher {
+        name: name.clone(),
+        noted: noted.clone(),
+        must_reach: must_be_told.filter(|_| noted.len() < SEEN_MAX),
+    };
+    history.watched.iter().map(watcher).collect()
+}
+
+/// What there was to tell: all that any watcher was told, and each change in the audit. Of one that no watcher was told the
+/// audit knows the command only; that is enough to miss it.
+fn truth(watchers: &[Watcher], state: Option<&State>) -> Truth {
+    let mut truth = watch::union(watchers);
+    for record in state.into_iter().flat_map(State::audit) {
+        let change = || Change { object: record.subject.clone(), what: record.command.clone() };
+        truth.entry(record.revision.0).or_insert_with(|| vec![change()]);
+    }
+    truth
 }
 
 /// What clients know of each object. Registers may exist or not: their histories are judged by linearizability.
@@ -56,16 +76,9 @@ fn audited(history: &History, state: &State, at: Duration) -> Vec<Finding> {
     audit::check(at, &history.asked, &records, if all_kept { 0 } else { kept_from })
 }
 
-/// Of the machines that raced for one token exactly one may have come in.
-fn races(history: &History, state: &State, at: Duration) -> Vec<Finding> {
+/// A token that is spent was spent by a machine that came in.
+fn spent_by_nobody(state: &State, at: Duration) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for race in &history.races {
-        let inside: Vec<&String> = race.nodes.iter().filter(|node| state.node_by_name(node).is_some()).collect();
-        if inside.len() > 1 {
-            let text = format!("token {} let in {inside:?}", race.token);
-            findings.push(Finding::new(at, rules::TOKENS_ONCE, "", text));
-        }
-    }
     for token in state.join_tokens() {
         let spent = token.used.as_ref().map(|used| used.node.to_string()).filter(|node| !node.is_empty());
         if let Some(node) = spent.filter(|node| !state.nodes().any(|known| known.id.to_string() == *node)) {

@@ -9,6 +9,7 @@ mod history;
 mod pairs;
 mod raft;
 mod replay;
+mod tokens;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,6 +27,7 @@ use crate::world::Cluster;
 use heard::Heard;
 use raft::RaftLogs;
 use replay::Replay;
+use tokens::Tokens;
 
 /// More findings of one run than these teach nothing.
 const FINDINGS_MAX: usize = 20;
@@ -39,11 +41,14 @@ pub struct Judge {
     logs: RaftLogs,
     fences: Fences,
     heard: Heard,
+    tokens: Tokens,
     told: Vec<Told>,
     /// Agents that said since the last look that they saved their ledger, and with which fence.
     ledgers: BTreeMap<String, Fence>,
     /// How each register's history was judged, for the report.
     pub keys: Vec<Key>,
+    /// Watchers must have been told of all up to this revision; none as long as nobody has waited for that.
+    pub must_be_told: Option<u64>,
 }
 
 impl Judge {
@@ -93,12 +98,14 @@ impl Judge {
         }
         self.logs.reached(reached);
         self.heard.reached(at, reached);
+        self.tokens.reached(at, reached);
     }
 
     /// Looks at everything that has changed on disk.
     pub fn look(&mut self, cluster: &Cluster) {
         let at = cluster.world.now();
         let findings = self.logs.look(cluster, at, &mut self.replay);
+        self.replay.newest().into_iter().for_each(|state| self.tokens.look(state));
         self.add(findings);
         for (agent, said) in std::mem::take(&mut self.ledgers) {
             self.look_at_ledger(cluster, at, &agent, said);
@@ -128,6 +135,11 @@ impl Judge {
         (facts::converged(cluster, state, |server| self.logs.state_of(server)), state)
     }
 
+    /// The newest state that any server has applied; none before there is any.
+    pub fn newest(&self) -> Option<&State> {
+        self.replay.newest()
+    }
+
     /// The judges that need the whole history. Call it once, at the end.
     pub fn whole_history(&mut self, cluster: &Cluster) {
         let at = cluster.world.now();
@@ -143,7 +155,8 @@ impl Judge {
         let offline = self.heard.judge(cluster.agents.len());
         self.add(offline.findings);
         self.judgement.unsure(offline.unknown);
-        let rest = history::check(&history, self.replay.newest(), at);
+        self.add(self.tokens.judge());
+        let rest = history::check(&history, self.replay.newest(), at, self.must_be_told);
         self.add(rest);
         self.judgement.sort();
     }

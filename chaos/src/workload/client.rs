@@ -21,8 +21,8 @@ use super::rest::{Ask, Rest, Told};
 use super::{Phase, pick};
 use crate::world::{Newcomer, Order, Shared, address};
 
-/// One attempt; a little longer than a server's own deadline.
-const ATTEMPT: Duration = Duration::from_secs(11);
+/// Reading everything at the end: a little longer than a server's own deadline.
+const LAST_READ: Duration = Duration::from_secs(11);
 /// All attempts of one operation. Long enough to outlast any fault, so that few outcomes stay unknown.
 const OPERATION: Duration = Duration::from_secs(45);
 /// Registers that all clients use at the same time.
@@ -45,20 +45,31 @@ struct Client {
     rest: Rest,
     shared: Arc<Shared>,
     servers: Vec<String>,
+    patience: (Duration, Duration),
     made: u64,
     mine: Vec<(&'static str, String)>,
 }
 
+/// What one client shall do, and how.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Its operations, in the order of time.
+    pub ops: Vec<PlannedOp>,
+    /// How long it waits for one answer, at least and at most.
+    pub patience: (Duration, Duration),
+}
+
 /// A client's process.
-pub async fn client(boot: Boot, shared: Arc<Shared>, servers: Vec<String>, plan: Vec<PlannedOp>) -> Result<(), String> {
+pub async fn client(boot: Boot, shared: Arc<Shared>, servers: Vec<String>, part: Part) -> Result<(), String> {
+    let Part { ops, patience } = part;
     let env = boot.env;
     while shared.phase() == Phase::Setup {
         env.clock.sleep(Duration::from_millis(50)).await;
     }
     let founded = shared.founded().ok_or("no cluster was founded")?;
     let rest = Rest::new(&env, &founded.ca_fingerprint, &founded.token);
-    let mut client = Client { name: boot.name, env, rest, shared, servers, made: 0, mine: Vec::new() };
-    let mut plan = VecDeque::from(plan);
+    let mut client = Client { name: boot.name, env, rest, shared, servers, patience, made: 0, mine: Vec::new() };
+    let mut plan = VecDeque::from(ops);
     let mut began = None;
     loop {
         if let Some(order) = client.shared.take_order() {
@@ -134,6 +145,13 @@ impl Client {
         self.env.clock.monotonic()
     }
 
+    /// How long it waits this time.
+    fn patience(&self) -> Duration {
+        let (from, to) = self.patience;
+        let more = u64::try_from(to.saturating_sub(from).as_millis()).unwrap_or(u64::MAX);
+        if more == 0 { from } else { from + Duration::from_millis(self.env.rng.below(more + 1)) }
+    }
+
     fn server(&self) -> String {
         address(&pick(&*self.env.rng, &self.servers))
     }
@@ -160,7 +178,7 @@ impl Client {
         let what = format!("{} {}", ask.method, ask.path);
         let until = self.now() + OPERATION;
         while self.now() < until {
-            if let Ok(told) = self.rest.ask(&self.server(), ask, ATTEMPT).await {
+            if let Ok(told) = self.rest.ask(&self.server(), ask, self.patience()).await {
                 if told.status.is_success() {
                     return Settled::Done(told);
                 }
@@ -234,7 +252,7 @@ impl Client {
         let start = self.now();
         let query = if self.shared.stale_reads() { "?consistency=stale" } else { "" };
         let ask = Ask::get(format!("/api/v1/apps/{register}{query}"));
-        let Ok(told) = self.rest.ask(&self.server(), &ask, ATTEMPT).await else { return };
+        let Ok(told) = self.rest.ask(&self.server(), &ask, self.patience()).await else { return };
         let end = Some(self.now());
         match told.status {
             StatusCode::OK => {
@@ -378,7 +396,7 @@ impl Client {
         if self.shared.history().at_the_end.is_some() {
             return;
         }
-        let Ok(told) = self.rest.ask(&self.server(), &Ask::get("/api/v1/workloads"), ATTEMPT).await else { return };
+        let Ok(told) = self.rest.ask(&self.server(), &Ask::get("/api/v1/workloads"), LAST_READ).await else { return };
         if told.status != StatusCode::OK {
             return;
         }

@@ -49,10 +49,29 @@ pub struct History {
 }
 
 impl History {
+    /// The last revision of which a watcher was told.
+    pub fn told_to(&self) -> Option<u64> {
+        self.watched.values().filter_map(|noted| reached(noted)).max()
+    }
+
+    /// Was every watcher told of something as late as this revision, or given a list of it?
+    pub fn are_all_told(&self, revision: u64) -> bool {
+        self.watched.values().all(|noted| reached(noted) >= Some(revision))
+    }
+
     /// Notes an answer that a correct cluster never gives.
     pub fn strange(&mut self, at: Duration, who: &str, what: &str, status: StatusCode, body: &[u8]) {
         if self.strange.len() < STRANGE_MAX {
             self.strange.push((at, format!("{who} {what}: {status} {}", String::from_utf8_lossy(body))));
         }
     }
+}
+
+/// How far a watcher has come.
+fn reached(noted: &[(Duration, Seen)]) -> Option<u64> {
+    noted.iter().rev().find_map(|(_, seen)| match seen {
+        Seen::Event { revision, .. } | Seen::Listed { revision } | Seen::Progress { revision } => Some(*revision),
+        Seen::Connected { from } => *from,
+        Seen::Compacted | Seen::Ended => None,
+    })
 }

@@ -8,8 +8,8 @@ mod watcher;
 
 use cara_env::Rng;
 
-pub use client::client;
-pub use watcher::watch;
+pub use client::{Part, client};
+pub use watcher::{SEEN_MAX, watch};
 
 /// What clients shall do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

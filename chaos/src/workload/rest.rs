@@ -36,27 +36,33 @@ pub struct Ask {
     pub key: Option<String>,
     /// JSON body.
     pub body: Option<Value>,
+    /// Sent as Last-Event-ID, as a browser does when a stream broke.
+    pub last_event_id: Option<u64>,
 }
 
 impl Ask {
+    fn new(method: Method, path: String, body: Option<Value>) -> Self {
+        Self { method, path, key: None, body, last_event_id: None }
+    }
+
     /// A read.
     pub fn get(path: impl Into<String>) -> Self {
-        Self { method: Method::GET, path: path.into(), key: None, body: None }
+        Self::new(Method::GET, path.into(), None)
     }
 
     /// Makes something.
     pub fn post(path: impl Into<String>, body: Value) -> Self {
-        Self { method: Method::POST, path: path.into(), key: None, body: Some(body) }
+        Self::new(Method::POST, path.into(), Some(body))
     }
 
     /// Replaces something.
     pub fn put(path: impl Into<String>, body: Value) -> Self {
-        Self { method: Method::PUT, path: path.into(), key: None, body: Some(body) }
+        Self::new(Method::PUT, path.into(), Some(body))
     }
 
     /// Removes something.
     pub fn delete(path: impl Into<String>) -> Self {
-        Self { method: Method::DELETE, path: path.into(), key: None, body: None }
+        Self::new(Method::DELETE, path.into(), None)
     }
 }
 
@@ -130,10 +136,10 @@ impl Rest {
 
     /// Opens a stream of lines (server-sent events) on a connection of its own. The inner error is an answer that is no
     /// stream.
-    pub async fn stream(&self, server: &str, path: &str, limit: Duration) -> Result<Result<Lines, Told>, NoAnswer> {
+    pub async fn stream(&self, server: &str, ask: &Ask, limit: Duration) -> Result<Result<Lines, Told>, NoAnswer> {
         let work = async {
             let mut sender = self.connect(server).await?;
-            let answer = self.begin(&mut sender, server, &Ask::get(path)).await?;
+            let answer = self.begin(&mut sender, server, ask).await?;
             if !answer.status().is_success() {
                 return Ok(Err(whole(answer).await?));
             }
@@ -164,6 +170,9 @@ impl Rest {
             .header("authorization", format!("Bearer {}", self.token));
         if let Some(key) = &ask.key {
             request = request.header("idempotency-key", key);
+        }
+        if let Some(id) = ask.last_event_id {
+            request = request.header("last-event-id", id);
         }
         let body = ask.body.as_ref().map_or_else(Bytes::new, |body| body.to_string().into());
         let request = request.body(Full::new(body)).map_err(|error| no(&error))?;

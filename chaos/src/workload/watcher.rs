@@ -19,7 +19,7 @@ const LIST: Duration = Duration::from_secs(11);
 /// Between two attempts.
 const AGAIN: Duration = Duration::from_millis(300);
 /// A watcher that has seen so much has proved enough; it goes on watching and stops writing down.
-const SEEN_MAX: usize = 20_000;
+pub const SEEN_MAX: usize = 20_000;
 
 /// A watcher's process.
 pub async fn watch(boot: Boot, shared: Arc<Shared>, servers: Vec<String>) -> Result<(), String> {
@@ -56,9 +56,8 @@ impl Watcher {
 
     /// One stream, from its begin to its end.
     async fn once(&mut self, rest: &Rest, server: &str) {
-        let since = self.after.map_or_else(String::new, |after| format!("?since={after}"));
-        let path = format!("/api/v1/watch{since}");
-        let Ok(opened) = rest.stream(&address(server), &path, SILENCE).await else { return };
+        let ask = self.ask();
+        let Ok(opened) = rest.stream(&address(server), &ask, SILENCE).await else { return };
         let mut lines = match opened {
             Ok(lines) => lines,
             Err(told) if told.status == http::StatusCode::GONE => {
@@ -71,12 +70,22 @@ impl Watcher {
         self.note(Seen::Ended);
     }
 
+    /// Both ways to go on: programs give the revision, browsers repeat the id of the last message.
+    fn ask(&self) -> Ask {
+        let Some(after) = self.after else { return Ask::get("/api/v1/watch") };
+        match self.env.rng.below(2) {
+            0 => Ask::get(format!("/api/v1/watch?since={after}")),
+            _ => Ask { last_event_id: Some(after), ..Ask::get("/api/v1/watch") },
+        }
+    }
+
     async fn follow(&mut self, rest: &Rest, server: &str, lines: &mut Lines) {
         let (mut id, mut compacted) = (None, false);
         while let Some(line) = lines.next(SILENCE).await {
             if let Some(after) = line.strip_prefix(": watching after revision ").and_then(|text| text.parse().ok()) {
-                self.after = Some(self.after.unwrap_or(after));
-                self.note(Seen::Connected { from: Some(after) });
+                // It goes on where it was, whatever the server makes of that; the server's word counts only at the begin.
+                let from = *self.after.get_or_insert(after);
+                self.note(Seen::Connected { from: Some(from) });
             } else if let Some(text) = line.strip_prefix("id: ") {
                 id = text.parse::<u64>().ok();
             } else if line == "event: compacted" {

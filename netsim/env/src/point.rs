@@ -47,8 +47,9 @@
 //!
 //! On an agent:
 //! - `enrol.key_saved` (node): the key is on disk
-//! - `enrol.sent` (node): a round of requests is about to leave
-//! - `enrol.answered` (server): the answer is here, nothing is written
+//! - `enrol.sent` (node, token, key): a round of requests is about to leave
+//! - `enrol.answered` (server, certificate): the answer is here, nothing is written
+//! - `enrol.refused` (server, code): the answer is a refusal, and the agent gives up
 //! - `enrol.saved` (node): the identity is on disk, and the pending key is still there
 //! - `enrol.done` (node): the pending key is removed
 //! - `renew.sent`, `renew.answered`: the same steps of a renewal

@@ -59,6 +59,7 @@ invariants! {
     TokenUseStands "Who spent a join token never changes.";
     RunningMoveOnce "At most one move of a workload runs.";
     RunningDrainOnce "At most one drain of a node runs.";
+    DrainStops "A drain that runs has no move that has failed.";
     MoveEndsExist "A running move has two nodes that exist and differ.";
     MoveHoldsWorkload "A running move's workload exists, is not being deleted, and is placed on the source until the switch, and on the target from then on.";
     MoveOver "A move or drain is over exactly when it has an end in time, and a move is done exactly when it succeeded.";

@@ -35,6 +35,9 @@ pub(super) fn check(state: &State, found: &mut Found) {
         found.expect(drain.is_running() == drain.finished_at_ms.is_none(), InvariantId::MoveOver, at);
         let once = !drain.is_running() || drained.insert(&drain.node);
         found.expect(once, InvariantId::RunningDrainOnce, at);
+        let failed = |mv: &Move| !mv.is_running() && mv.status != MoveStatus::Succeeded;
+        let stops = !drain.is_running() || !drain.moves.iter().filter_map(|id| state.get_move(id)).any(failed);
+        found.expect(stops, InvariantId::DrainStops, at);
         found.expect(drain.moves.len() <= limits::DRAIN_MOVES_MAX, InvariantId::Bounded, at);
     }
     for node in state.nodes() {

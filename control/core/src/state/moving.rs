@@ -9,6 +9,7 @@ use crate::id::{DrainId, MoveId, NodeId, WorkloadUid};
 use crate::limits;
 use crate::model::{DrainStatus, Move, MovePhase, MoveSettings, MoveStatus, MoveStep, Placement, StepOutcome};
 use crate::moves::{self, Next};
+use crate::planted::planted;
 
 /// What a new move begins with.
 pub(crate) struct MoveStart {
@@ -238,7 +239,8 @@ impl State {
             mv.status = status;
             mv.error = error;
             mv.finished_at_ms = Some(cx.at_ms);
-            drain = mv.drain.clone().filter(|_| status != MoveStatus::Succeeded);
+            let ends_drain = status != MoveStatus::Succeeded && !planted("drain-goes-on-after-failure");
+            drain = mv.drain.clone().filter(|_| ends_drain);
             events.push(Event::MoveFinished {
                 id: id.clone(),
                 uid: mv.workload.clone(),

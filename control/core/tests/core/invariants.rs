@@ -164,6 +164,8 @@ fn what_is_wrong_with_a_move_is_found() {
     let drain = |id, change: fn(&mut Drain)| found(&broken(&state, "drain/d1", change), id);
     drain(InvariantId::MoveOver, |d| d.finished_at_ms = Some(1));
     drain(InvariantId::RevisionBounded, |d| d.revision = Revision(9_999));
+    let failed = broken(&state, "move/m1", |m: &mut Move| (m.status, m.finished_at_ms) = (MoveStatus::Failed, Some(1)));
+    found(&broken(&failed, "drain/d1", |d: &mut Drain| d.moves = vec!["m1".into()]), InvariantId::DrainStops);
     node(&state, InvariantId::LostIsSilent, |n| n.lost = true);
     // A stateless move that was taken for a stateful one: both ends are told to run.
     let both = broken(&state, "move/m1", |m: &mut Move| {
