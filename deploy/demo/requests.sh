@@ -17,7 +17,7 @@ spec:
   command: [busybox, sh, -c]
   args: ["trap 'exit 0' TERM; echo '$PAGE' > /www/index.html; busybox httpd -f -p 80 -h /www & wait"]
   ports: [{ container: 80, host: $WEB_PORT, bindAddress: public }]
-  healthCheck: { http: { path: /, port: 80 }, interval: 1s }
+  healthCheck: { type: http, path: /, port: 80, interval: 1s }
 YAML
   within "$START_S" web_runs || return
   [ "$(json_field nodeName < <(ctl get app web -o json))" = "$1" ] || move_web "$1"
