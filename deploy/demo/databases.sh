@@ -80,6 +80,12 @@ main() {
   step "2000 keys" set_keys
   step "it moves to n2" move_database cache n2
   step "every key is there" keys_are_there
+  step "the agent of n2 is not root any more" demote_agent n2
+  step "back to n1, read through the engine" move_database cache n1
+  step "every key is there" keys_are_there
+  step "to n2, filled through the engine" move_database cache n2
+  step "every key is there, also when it starts anew" keys_are_there_after_restart
+  step "the agent of n2 is root again" promote_agent n2
   title "a node is lost"
   step "n1 falls silent; its containers go on" lose n1
   step "nodes lost n1 --confirm" give_up n1

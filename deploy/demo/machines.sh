@@ -13,7 +13,9 @@ SUBNET=10.231.$((BASHPID % 250 + 1))
 ENGINE_S=40
 
 KILLED=
-declare -A MACHINE_NUMBER ENGINE_PID AGENT_FLAGS
+# Somebody who may talk to an engine and may read none of its folders.
+NOBODY=65534
+declare -A MACHINE_NUMBER ENGINE_PID AGENT_FLAGS AGENT_AS
 
 make_lan() {
   ip link add "$LAN" type bridge || return
@@ -69,10 +71,29 @@ enrol_machine() { # name
 
 start_agent() { # name
   # shellcheck disable=SC2086 # Several words, or none.
-  nsenter --net="/run/netns/$LAN-$1" "$BIN/cara-agent" --data-dir "$DIR/$1/agent" --name "$1" --advertise "$(machine_address "$1")" --backoff-max 1 \
+  nsenter --net="/run/netns/$LAN-$1" ${AGENT_AS[$1]:-"$BIN/cara-agent"} --data-dir "$DIR/$1/agent" --name "$1" --advertise "$(machine_address "$1")" --backoff-max 1 \
     --runtime docker --docker-host "unix://$DIR/$1/docker.sock" ${AGENT_FLAGS[$1]} >>"$DIR/$1.log" 2>&1 </dev/null &
   PID[$1]=$!
   disown
+}
+
+# From here on the agent is not root: volumes go through the engine's archive calls, as it can't read the engine's folders.
+demote_agent() { # name
+  kill_process "${PID[$1]}" || return
+  # A program of its own: where ours lie, only root may be able to look.
+  install -m 755 "$BIN/cara-agent" "$DIR/$1/cara-agent" || return
+  chown -R $NOBODY:$NOBODY "$DIR/$1/agent" && chmod 711 "$DIR" "$DIR/$1" && chmod 666 "$DIR/$1/docker.sock" || return
+  AGENT_AS[$1]="setpriv --reuid=$NOBODY --regid=$NOBODY --clear-groups $DIR/$1/cara-agent"
+  start_agent "$1"
+  within $READY_S node_is_ready "$1"
+}
+
+promote_agent() { # name
+  kill_process "${PID[$1]}" || return
+  chown -R 0:0 "$DIR/$1/agent" || return
+  AGENT_AS[$1]=
+  start_agent "$1"
+  within $READY_S node_is_ready "$1"
 }
 
 # SIGKILL, and the process is gone when this returns.

@@ -7,6 +7,7 @@ WEB_PORT=18080
 # A page that is the same everywhere, so that a wrong answer is seen as well.
 PAGE='Hello from a container'
 
+# It takes a while to come up, as real ones do: whoever is sent there too early notices.
 apply_web() { # node
   ctl apply -f - >>"$DIR/ctl.log" <<YAML || return
 apiVersion: caravanserai/v1
@@ -15,7 +16,7 @@ metadata: { name: web }
 spec:
   image: caravanserai/busybox:local
   command: [busybox, sh, -c]
-  args: ["trap 'exit 0' TERM; echo '$PAGE' > /www/index.html; busybox httpd -f -p 80 -h /www & wait"]
+  args: ["trap 'exit 0' TERM; echo '$PAGE' > /www/index.html; sleep 4 & wait \$!; busybox httpd -f -p 80 -h /www & wait"]
   ports: [{ container: 80, host: $WEB_PORT, bindAddress: public }]
   healthCheck: { type: http, path: /, port: 80, interval: 1s }
 YAML

@@ -99,6 +99,11 @@ set_keys() {
   seq $REDIS_KEYS | sed 's/.*/SET key:& value:&/' | redis_now | sort | uniq -c | grep -q "$REDIS_KEYS OK"
 }
 
+keys_are_there_after_restart() {
+  ctl databases restart cache >>"$DIR/ctl.log" || return
+  within "$START_S" keys_are_there
+}
+
 keys_are_there() {
   ask_where cache || return
   seq $REDIS_KEYS | sed 's/.*/GET key:&/' | redis_now | tr -d '"' | diff -q - <(seq $REDIS_KEYS | sed 's/^/value:/') >/dev/null ||

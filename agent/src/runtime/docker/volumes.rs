@@ -15,7 +15,7 @@ use bollard::{Docker, models};
 use bytes::Bytes;
 use cara_volume::archive::{tar_to_tree, tree_to_tar};
 use cara_volume::scan::Scanner;
-use cara_volume::{FolderTree, Hash, Tree, VolumeError, VolumePath};
+use cara_volume::{FolderTree, Manifest, Tree, VolumeError, VolumePath};
 use futures_util::StreamExt;
 
 use super::spool::SpoolTree;
@@ -53,13 +53,13 @@ impl DockerRuntime {
         let (archive, path) = (self.spool_path(name)?.with_extension("tar"), name.to_owned());
         let packed = archive.clone();
         let packing = cara_env::blocking(move || {
-            let digest = digest(&*tree)?;
+            let given = whole_seconds(&*tree)?;
             let file = File::create(&packed).map_err(pack_error)?;
             tree_to_tar(&*tree, BufWriter::new(file))?.flush().map_err(pack_error)?;
-            Ok::<_, VolumeError>(digest)
+            Ok::<_, VolumeError>(given)
         });
         let outcome = match packing.await {
-            Ok(digest) => self.upload(&client, &volume, &archive, digest).await,
+            Ok(given) => self.upload(&client, &volume, &archive, given).await,
             Err(error) => Err(failed("fill", &path, &error)),
         };
         cara_env::blocking(move || std::fs::remove_file(archive)).await.unwrap_or_default();
@@ -123,7 +123,7 @@ impl DockerRuntime {
         client: &Docker,
         volume: &models::Volume,
         archive: &Path,
-        expected: Hash,
+        given: Manifest,
     ) -> Result<(), RuntimeError> {
         let name = volume.name.as_str();
         let object = Object { name: name.to_owned(), labels: volume.labels.clone().into_iter().collect() };
@@ -138,11 +138,11 @@ impl DockerRuntime {
         self.within("fill", name, UPLOAD, sending).await?;
         self.remove(&helper).await?;
         let copy = self.download(client, name).await?;
-        let found = cara_env::blocking(move || digest(&copy)).await.map_err(|error| failed("read", name, &error))?;
-        if found == expected {
-            return Ok(());
-        }
-        Err(failed("fill", name, &"the engine did not store what it was given; run the agent as root"))
+        let found = cara_env::blocking(move || whole_seconds(&copy)).await;
+        let found = found.map_err(|error| failed("read", name, &error))?;
+        let Some(path) = given.first_difference(&found) else { return Ok(()) };
+        let problem = format!("the engine did not store {path} as it was given; run the agent as root");
+        Err(failed("fill", name, &problem))
     }
 
     /// A container that mounts the volume and is never started; its name. It carries no label of ours: to the planner, it
@@ -174,8 +174,14 @@ fn pieces(file: File) -> impl futures_util::Stream<Item = Bytes> + Send + 'stati
     })
 }
 
-fn digest(tree: &dyn Tree) -> Result<Hash, VolumeError> {
-    Ok(Scanner::new(None, Default::default(), 0).run(tree)?.digest())
+/// What a tree holds, its times cut to whole seconds: an engine stores them whole, but gives them out like that.
+fn whole_seconds(tree: &dyn Tree) -> Result<Manifest, VolumeError> {
+    let found = Scanner::new(None, Default::default(), 0).run(tree)?;
+    let mut entries = found.entries().to_vec();
+    for entry in &mut entries {
+        entry.meta.mtime_ns = entry.meta.mtime_ns.div_euclid(1_000_000_000) * 1_000_000_000;
+    }
+    Manifest::new(entries, found.changed())
 }
 
 fn pack_error(source: std::io::Error) -> VolumeError {
