@@ -62,7 +62,7 @@ pub struct RoundReport {
     pub files: u64,
     /// Files that changed at the source under its own scan, so that even its manifest mixes old and new.
     pub changed_in_scan: u64,
-    /// Files that changed between the source's scan and the copy; the next round gets them.
+    /// Files of which chunks changed between the source's scan and the copy; the next round gets these.
     pub changed: ChangedFiles,
     /// Of the source, as it was scanned.
     pub source_digest: Hash,
