@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
+use cara_env::Clock;
 use cara_proto::agent::Desired;
 use cara_proto::volume as pb;
 use cara_proto::volume::volumes_server::Volumes;
 use cara_transport::{Caller, Role};
-use cara_volume::wire::hashes_from_wire;
+use cara_volume::wire::{hashes_from_wire, pack};
 use cara_volume::{Hash, SourceSession, Tree, VolumeError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
 use super::{Ground, STEPS_AT_A_TIME};
 use crate::labels::Owner;
@@ -27,6 +27,9 @@ const MESSAGES_WAITING: usize = 8;
 const READ_BYTES: usize = 512 << 10;
 /// While it scans, the source says so this often; the target gives up after a multiple of it.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
+/// The target may be told of a round a moment before this node is. It waits this long for the order; refused at once, it would come
+/// again after a longer pause, and in the final round the workload stands still meanwhile.
+const TOLD_WITHIN: Duration = Duration::from_secs(2);
 /// The engine must list its containers within this.
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -84,6 +87,26 @@ fn permit(
     }
     let managed = managed_volumes(owner, assignment).into_iter().find(|(volume, _)| *volume == round.volume);
     managed.map(|(_, name)| name).ok_or_else(|| refused("the workload has no such managed volume"))
+}
+
+/// Checks again each time when this node is told something, as long as that could still lead to a yes.
+async fn when_told<T>(
+    clock: &dyn Clock,
+    mut desired: watch::Receiver<Option<Arc<Desired>>>,
+    check: impl Fn() -> Result<T, Status>,
+) -> Result<T, Status> {
+    let told = async {
+        loop {
+            desired.borrow_and_update();
+            let checked = check();
+            let is_early = matches!(&checked, Err(status) if status.code() == Code::FailedPrecondition);
+            if !is_early || desired.changed().await.is_err() {
+                return checked;
+            }
+        }
+    };
+    let told = cara_env::timeout(clock, TOLD_WITHIN, told).await;
+    told.unwrap_or_else(|_| check())
 }
 
 impl VolumesService {
@@ -176,11 +199,12 @@ impl VolumesService {
         Ok(())
     }
 
-    /// Sends chunks, in the order asked for.
+    /// Sends chunks, in the order asked for; small ones together, when the target `takes_more` than one in a message.
     async fn send_chunks(
         &self,
         round: &pb::Round,
         hashes: Vec<Hash>,
+        takes_more: bool,
         chunks: &Outbox<pb::Chunk>,
     ) -> Result<(), Status> {
         let open = self.open(round);
@@ -201,7 +225,8 @@ impl VolumesService {
             });
             let (session, tree, left, read) = reading.await;
             (open.session, open.tree, hashes) = (session, Some(tree), left);
-            for chunk in read.map_err(|error| failed(&error))? {
+            let read = read.map_err(|error| failed(&error))?;
+            for chunk in if takes_more { pack(read) } else { read } {
                 chunks.send(Ok(chunk)).await.map_err(|_| Status::cancelled("the target has gone"))?;
             }
         }
@@ -245,7 +270,8 @@ impl Volumes for VolumesService {
     type ManifestStream = ReceiverStream<Result<pb::ManifestPage, Status>>;
 
     async fn manifest(&self, request: Request<pb::ManifestRequest>) -> Result<Response<Self::ManifestStream>, Status> {
-        let (round, name) = self.check(&request, request.get_ref().round.as_ref())?;
+        let check = || self.check(&request, request.get_ref().round.as_ref());
+        let (round, name) = when_told(&*self.ground.env.clock, self.ground.desired.clone(), check).await?;
         if round.r#final {
             self.confirm_stopped(&round.workload_uid).await?;
         }
@@ -265,12 +291,12 @@ impl Volumes for VolumesService {
 
     async fn chunks(&self, request: Request<pb::ChunksRequest>) -> Result<Response<Self::ChunksStream>, Status> {
         let (round, _) = self.check(&request, request.get_ref().round.as_ref())?;
-        let hashes: Bytes = request.into_inner().hashes;
+        let pb::ChunksRequest { hashes, takes_more, .. } = request.into_inner();
         let hashes = hashes_from_wire(&hashes).map_err(|error| Status::invalid_argument(error.to_string()))?;
         let (chunks, stream) = mpsc::channel(MESSAGES_WAITING);
         let service = self.clone();
         drop(cara_env::spawn(async move {
-            if let Err(status) = service.send_chunks(&round, hashes, &chunks).await {
+            if let Err(status) = service.send_chunks(&round, hashes, takes_more, &chunks).await {
                 // As above.
                 let _ = chunks.send(Err(status)).await;
             }
