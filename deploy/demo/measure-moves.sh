@@ -2,7 +2,7 @@
 # What a move costs beside the tools that an operator would use by hand: the same volumes, the same machine, the same run, so
 # that only ratios are told. Not a test: it takes minutes and says nothing about right or wrong.
 #
-# usage: measure-moves.sh [files] [gigabyte]      both without arguments
+# usage: measure-moves.sh [files] [gigabyte] [delta]      all without arguments
 # env:   CARA_BIN    folder with the binaries (default target/release)
 #        CARA_FILES  small files (default 100000), CARA_MIB size of the large one (default 1024)
 #        CARA_KEEP=1 keep the data folder and the logs
@@ -24,7 +24,7 @@ MOVE_S=600
 
 main() {
   [ "$(id -u)" = 0 ] || die "it makes networks and starts engines: run it as root"
-  [ $# -gt 0 ] || set -- files gigabyte
+  [ $# -gt 0 ] || set -- files gigabyte delta
   deploy/setup/docker.sh || die "no Docker engine (see above)"
   deploy/setup/busybox-image.sh >/dev/null || die "no image (see above)"
   trap clean_up EXIT
@@ -75,6 +75,54 @@ measure_gigabyte() {
   note "downtime: move $move ms, by hand $tar ms: $(ratio "$move" "$tar")"
   note "copy: first round $copied ms; tar | tar takes $(ratio "$tar" "$copied") of that, dd with fsync $(ratio "$disk" "$copied")"
 }
+
+# === what the next round sends
+
+measure_delta() {
+  title "1 % of $MIB MiB in one file changed after the first round"
+  project delta "dd if=/dev/urandom of=/data/large bs=1M count=$MIB 2>/dev/null;" || return
+  local way
+  for way in piece blocks; do
+    next_round delta "change_$way" || return
+    note "in ${WAYS[$way]}: the next round sends $SENT bytes, $(ratio "$((SENT * 100))" "$((MIB * 1024 * 1024))") % of the volume"
+  done
+}
+
+declare -A WAYS=([piece]="one piece" [blocks]="random blocks of 4 KiB")
+# Of 4 KiB: one in a hundred.
+changed_blocks() { echo $((MIB * 256 / 100)); }
+change_piece() { dd if=/dev/urandom of="$1" bs=4k count="$(changed_blocks)" seek=$((MIB * 256 / 3)) conv=notrunc status=none; }
+change_blocks() {
+  local block
+  shuf -i 0-$((MIB * 256 - 1)) -n "$(changed_blocks)" | while read -r block; do
+    dd if=/dev/urandom of="$1" bs=4k count=1 seek="$block" conv=notrunc status=none || return
+  done
+}
+
+# Moves a workload and changes its file between the first round and the second; SENT is what the second one had to send.
+next_round() { # name change
+  local node file since mover status
+  node=$(place "$1")
+  file=$(volume_of "$1" "$node")/large
+  since=$(date -u +%Y-%m-%dT%H:%M:%S.%NZ)
+  move_it "$1" &
+  mover=$!
+  within $READY_S has_said "$since" 1 "sending a volume" || return
+  # Frozen, the leader doesn't begin the second round before the change is made.
+  kill -STOP "${PID[s1]}"
+  within $MOVE_S has_said "$since" 1 "round of a transfer finished" && "$2" "$file" && sync -f "$file"
+  status=$?
+  kill -CONT "${PID[s1]}"
+  [ $status = 0 ] && wait $mover || { why "the move: $(tail -n 1 "$DIR/move.log")"; return 1; }
+  SENT=$(said "$since" 2 "round of a transfer finished" | grep -o 'sent=[0-9]*' | cut -d= -f2)
+  [ -n "$SENT" ]
+}
+
+# The agents' lines about a round since that time.
+said() { # since round words
+  grep -h "$3" "$DIR"/n?.log | grep -E "round=$2( |$)" | awk -v since="$1" '$1 > since'
+}
+has_said() { [ -n "$(said "$@")" ]; }
 
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
 timed() { local from; from=$(now_ms); "$@" >/dev/null 2>&1; echo $(($(now_ms) - from)); }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use cara_proto::volume as pb;
 use cara_proto::volume::volumes_client::VolumesClient;
 use cara_proto::workload::Transfer;
+use cara_volume::wire::unpack;
 use cara_volume::{Hash, Manifest, Need, RoundReport, TargetSession, Tree, VolumeError};
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
@@ -134,7 +135,14 @@ impl Pull {
         let tree = self.ground.runtime.volume_tree(name).await;
         let mut tree = tree.map_err(|error| target_failed(error.to_string()))?;
         let previous = self.manifests(|manifests| manifests.get(volume).cloned());
-        let mut session = TargetSession::new(self.round(volume), previous, self.ground.now_ns());
+        let round = self.round(volume);
+        // In the final round both ends stand still, and both scan at the same time; the source's pages wait. Before that, the
+        // source would have gone on by the time this end's scan is done, and is asked then.
+        let mut early = None;
+        if round.r#final {
+            early = Some(self.open(client.manifest(pb::ManifestRequest { round: Some(round.clone()) })).await?);
+        }
+        let mut session = TargetSession::new(round, previous, self.ground.now_ns());
         loop {
             let need;
             (session, tree, need) = self.step(session, tree).await;
@@ -142,7 +150,13 @@ impl Pull {
             let need = need.map_err(|error| self.judge(volume, &error))?;
             match need {
                 Need::Step => {}
-                Need::Manifest(request) => self.fetch_manifest(client, &mut session, request).await?,
+                Need::Manifest(request) => {
+                    let pages = match early.take() {
+                        Some(pages) => pages,
+                        None => self.open(client.manifest(request)).await?,
+                    };
+                    self.take_manifest(pages, &mut session).await?;
+                }
                 Need::Chunks(request) => self.fetch_chunks(client, &mut session, request).await?,
                 Need::Done => break,
             }
@@ -181,13 +195,11 @@ impl Pull {
         piece
     }
 
-    async fn fetch_manifest(
+    async fn take_manifest(
         &self,
-        client: &mut VolumesClient<Channel>,
+        mut pages: Streaming<pb::ManifestPage>,
         session: &mut TargetSession,
-        request: pb::ManifestRequest,
     ) -> Result<(), Trouble> {
-        let mut pages = self.open(client.manifest(request)).await?;
         loop {
             let page = self.message(&mut pages).await?;
             let page = page.ok_or_else(|| source_failed("the source sent half a manifest"))?;
@@ -207,13 +219,15 @@ impl Pull {
     ) -> Result<(), Trouble> {
         let mut chunks = self.open(client.chunks(request)).await?;
         let mut count = 0;
-        while let Some(chunk) = self.message(&mut chunks).await? {
-            if chunk.hash.is_empty() {
+        while let Some(message) = self.message(&mut chunks).await? {
+            if message.hash.is_empty() {
                 continue; // The source is at work.
             }
-            session.take_chunk(chunk).map_err(|error| source_failed(&error.to_string()))?;
-            count += 1;
-            cara_env::point("transfer.chunk", || self.detail()).await;
+            for chunk in unpack(message) {
+                session.take_chunk(chunk).map_err(|error| source_failed(&error.to_string()))?;
+                count += 1;
+                cara_env::point("transfer.chunk", || self.detail()).await;
+            }
         }
         // What is missing is asked for again, but not for ever.
         if count == 0 { Err(source_failed("the source sent nothing of what was asked for")) } else { Ok(()) }

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
+use cara_env::Clock;
 use cara_proto::agent::Desired;
 use cara_proto::volume as pb;
 use cara_proto::volume::volumes_server::Volumes;
 use cara_transport::{Caller, Role};
-use cara_volume::wire::hashes_from_wire;
+use cara_volume::wire::{hashes_from_wire, pack};
 use cara_volume::{Hash, SourceSession, Tree, VolumeError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
 use super::{Ground, STEPS_AT_A_TIME};
 use crate::labels::Owner;
@@ -27,6 +27,9 @@ const MESSAGES_WAITING: usize = 8;
 const READ_BYTES: usize = 512 << 10;
 /// As long as the source works on an answer it says so this often; the target gives up after a multiple of it.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
+/// The target may be told of a round a moment before this node is. It waits this long for the order; refused at once, it would come
+/// again after a longer pause, and in the final round the workload stands still meanwhile.
+const TOLD_WITHIN: Duration = Duration::from_secs(2);
 /// The engine must list its containers within this.
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -84,6 +87,26 @@ fn permit(
     }
     let managed = managed_volumes(owner, assignment).into_iter().find(|(volume, _)| *volume == round.volume);
     managed.map(|(_, name)| name).ok_or_else(|| refused("the workload has no such managed volume"))
+}
+
+/// Checks again each time when this node is told something, as long as that could still lead to a yes.
+async fn when_told<T>(
+    clock: &dyn Clock,
+    mut desired: watch::Receiver<Option<Arc<Desired>>>,
+    check: impl Fn() -> Result<T, Status>,
+) -> Result<T, Status> {
+    let told = async {
+        loop {
+            desired.borrow_and_update();
+            let checked = check();
+            let is_early = matches!(&checked, Err(status) if status.code() == Code::FailedPrecondition);
+            if !is_early || desired.changed().await.is_err() {
+                return checked;
+            }
+        }
+    };
+    let told = cara_env::timeout(clock, TOLD_WITHIN, told).await;
+    told.unwrap_or_else(|_| check())
 }
 
 impl VolumesService {
@@ -212,11 +235,13 @@ impl VolumesService {
         Ok(())
     }
 
-    /// Sends chunks, in the order asked for. A chunk without a hash says only that this node is at work.
+    /// Sends chunks, in the order asked for; small ones together, when the target `takes_more` than one in a message. A chunk
+    /// without a hash says only that this node is at work.
     async fn send_chunks(
         &self,
         round: &pb::Round,
         hashes: Vec<Hash>,
+        takes_more: bool,
         chunks: &Outbox<pb::Chunk>,
     ) -> Result<(), Status> {
         let open = self.open(round);
@@ -230,7 +255,7 @@ impl VolumesService {
             let reading = read(&mut open, hashes);
             let read;
             (read, hashes) = self.speak_while(reading, chunks, pb::Chunk::default).await?;
-            for chunk in read {
+            for chunk in if takes_more { pack(read) } else { read } {
                 chunks.send(Ok(chunk)).await.map_err(|_| gone())?;
             }
         }
@@ -292,7 +317,8 @@ impl Volumes for VolumesService {
     type ManifestStream = ReceiverStream<Result<pb::ManifestPage, Status>>;
 
     async fn manifest(&self, request: Request<pb::ManifestRequest>) -> Result<Response<Self::ManifestStream>, Status> {
-        let (round, name) = self.check(&request, request.get_ref().round.as_ref())?;
+        let check = || self.check(&request, request.get_ref().round.as_ref());
+        let (round, name) = when_told(&*self.ground.env.clock, self.ground.desired.clone(), check).await?;
         // The source asks its engine once more: without that, a stop that is only believed would copy nothing for long.
         if round.r#final && !cara_env::planted("stop-believed") {
             self.confirm_stopped(&round.workload_uid).await?;
@@ -313,12 +339,12 @@ impl Volumes for VolumesService {
 
     async fn chunks(&self, request: Request<pb::ChunksRequest>) -> Result<Response<Self::ChunksStream>, Status> {
         let (round, _) = self.check(&request, request.get_ref().round.as_ref())?;
-        let hashes: Bytes = request.into_inner().hashes;
+        let pb::ChunksRequest { hashes, takes_more, .. } = request.into_inner();
         let hashes = hashes_from_wire(&hashes).map_err(|error| Status::invalid_argument(error.to_string()))?;
         let (chunks, stream) = mpsc::channel(MESSAGES_WAITING);
         let service = self.clone();
         drop(cara_env::spawn(async move {
-            if let Err(status) = service.send_chunks(&round, hashes, &chunks).await {
+            if let Err(status) = service.send_chunks(&round, hashes, takes_more, &chunks).await {
                 // As above.
                 let _ = chunks.send(Err(status)).await;
             }

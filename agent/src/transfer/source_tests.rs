@@ -5,6 +5,7 @@ use cara_transport::Peer;
 use tonic::Code;
 
 use super::*;
+use crate::testing::ManualClock;
 
 fn owner() -> Owner {
     Owner { cluster_id: "c".into(), node_id: "source".into() }
@@ -108,4 +109,37 @@ fn the_final_round_needs_the_order_to_stop() {
     assert_eq!(ask(&running, &target(), &last), Err(Code::FailedPrecondition));
     let stopped = Assignment { mode: "stop".into(), ..running };
     ask(&stopped, &target(), &last).expect("permitted");
+}
+
+async fn ask_when_told(
+    clock: &dyn Clock,
+    caller: &Caller,
+    desired: &watch::Sender<Option<Arc<Desired>>>,
+) -> Result<String, Code> {
+    let of_now = desired.subscribe();
+    let check = || permit(&owner(), of_now.borrow().as_deref(), Some(caller), &round());
+    when_told(clock, desired.subscribe(), check).await.map_err(|status| status.code())
+}
+
+#[tokio::test]
+async fn a_target_that_was_told_first_is_answered_once_this_node_is_told() {
+    let (clock, desired) = (ManualClock::new(), watch::Sender::new(None));
+    let tell = async {
+        for assignments in [vec![], vec![assignment()]] {
+            desired.send_replace(Some(Arc::new(Desired { fence: None, assignments })));
+            tokio::task::yield_now().await;
+        }
+    };
+    let target = target();
+    let (answer, ()) = tokio::join!(ask_when_told(&*clock, &target, &desired), tell);
+    assert_eq!(answer, Ok(owner().volume_name(&assignment(), "data")));
+}
+
+#[tokio::test]
+async fn what_this_node_is_never_told_is_refused_after_a_while_and_a_stranger_at_once() {
+    let desired = watch::Sender::new(None);
+    let hurried = ManualClock::hurried();
+    assert_eq!(ask_when_told(&*hurried, &target(), &desired).await, Err(Code::FailedPrecondition));
+    let stranger = caller("another", Role::Node("target".into()));
+    assert_eq!(ask_when_told(&*ManualClock::new(), &stranger, &desired).await, Err(Code::PermissionDenied));
 }

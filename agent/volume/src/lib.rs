@@ -9,7 +9,7 @@
 //!
 //! A round makes the target's tree what the source's was when it was scanned. Only content that the target has nowhere is
 //! sent. A round that was cut off at any point is simply begun again: the target finds by scanning what it has already.
-//! While the source still runs, files that change under the copy are left to the next round; in the final round, when the
+//! While the source still runs, chunks that change under the copy are left to the next round; in the final round, when the
 //! source is stopped, a change is an error and both digests must be equal.
 //!
 //! Reading order: [`tree`] (what a volume is to us), [`manifest`], [`scan`], [`delta`], [`receive`], then [`source`] and

@@ -10,6 +10,10 @@
 //! entry, large files that are changed in place apart. After a crash between any two changes the tree holds nothing that a
 //! new scan and a new delta don't put right, and what was fetched is found again, also in the staging folder.
 //! No content is written whose hash hasn't been checked, wherever it comes from.
+//!
+//! A chunk that the source has no more is skipped, and the file around it is kept: one page that is always being written must
+//! not keep a large table from arriving before the source is stopped. What the file holds in that place (zeros, or what was
+//! there) is found by the round's last scan like all that was written, and the next round puts it right.
 
 mod batch;
 
@@ -45,7 +49,7 @@ pub enum Next {
     Done,
 }
 
-/// Files that could not be copied because they changed at the source in the meantime.
+/// Files that changed at the source in the meantime, so that chunks of them are missing here.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ChangedFiles {
     /// How many.
@@ -110,6 +114,8 @@ pub struct Receive {
     next_name: Option<u64>,
     /// The new file that is being written.
     writing: Option<VolumePath>,
+    /// A chunk of the file whose turn it is was skipped.
+    is_torn: bool,
     batch: Batch,
     dirty: BTreeSet<VolumePath>,
     changed: ChangedFiles,
@@ -134,6 +140,7 @@ impl Receive {
             aside: BTreeMap::new(),
             next_name: None,
             writing: None,
+            is_torn: false,
             batch: Batch::default(),
             dirty: BTreeSet::new(),
             changed: ChangedFiles::default(),
@@ -217,7 +224,7 @@ impl Receive {
         &self.delta
     }
 
-    /// Afterwards: the files whose content was written, and those that were left for the next round.
+    /// Afterwards: the files whose content was written, and those of which chunks were left for the next round.
     pub fn into_outcome(self) -> (BTreeSet<VolumePath>, ChangedFiles) {
         (self.dirty, self.changed)
     }
@@ -260,10 +267,11 @@ impl Receive {
             return Ok(Next::Step);
         };
         let source = self.delta.writes[turn].pieces[piece];
+        let after = Stage::Writes { write: turn, piece: piece + 1, offset: offset + u64::from(chunk.length) };
         let Some(content) = self.content(tree, w, source, chunk)? else {
             if self.batch.is_gone(chunk.hash) {
-                self.leave_for_next_round(tree, entry)?;
-                self.stage = Stage::Writes { write: turn + 1, piece: 0, offset: 0 };
+                self.leave_for_next_round(entry)?;
+                self.stage = after;
             } else {
                 // It was here when the tree was scanned; now it must come from the source like any other.
                 self.batch.ask(chunk.hash);
@@ -278,7 +286,7 @@ impl Receive {
             write_content(tree, file, offset, &content, !in_place)?;
         }
         self.progress.bytes_done += u64::from(chunk.length);
-        self.stage = Stage::Writes { write: turn, piece: piece + 1, offset: offset + u64::from(chunk.length) };
+        self.stage = after;
         Ok(Next::Step)
     }
 
@@ -302,7 +310,7 @@ impl Receive {
             }
         };
         let mut content = vec![0; chunk.length as usize];
-        // A file that was passed over, or changed in place before, isn't there or holds something else: no error.
+        // Where a chunk was skipped, or changed in place before, there is something else now, or no file: no error.
         let is_same = match tree.read(path, offset, &mut content) {
             Ok(read) => read == content.len() && Hash::of(&content) == chunk.hash,
             Err(error) if error.is_absent() || error.source.kind() == std::io::ErrorKind::InvalidInput => false,
@@ -314,6 +322,7 @@ impl Receive {
     fn complete(&mut self, tree: &mut dyn Tree, turn: usize, entry: &Entry) -> Result<(), VolumeError> {
         self.dirty.insert(entry.path.clone());
         self.progress.files += 1;
+        self.note_torn(entry);
         let Some(file) = self.writing.take() else {
             tree.set_size(&entry.path, entry.size())?;
             return Ok(tree.set_meta(&entry.path, &entry.meta)?);
@@ -325,18 +334,24 @@ impl Receive {
         Ok(tree.rename(&file, &entry.path)?)
     }
 
-    fn leave_for_next_round(&mut self, tree: &mut dyn Tree, entry: &Entry) -> Result<(), VolumeError> {
+    /// Skips a chunk that the source has no more.
+    fn leave_for_next_round(&mut self, entry: &Entry) -> Result<(), VolumeError> {
         if self.is_final {
             return Err(VolumeError::Changed { what: entry.path.to_string() });
         }
-        if let Some(file) = self.writing.take() {
-            tree.remove(&file)?;
+        self.is_torn = true;
+        Ok(())
+    }
+
+    /// Counts the file that is complete now, when chunks of it were skipped.
+    fn note_torn(&mut self, entry: &Entry) {
+        if !std::mem::take(&mut self.is_torn) {
+            return;
         }
         self.changed.count += 1;
         if self.changed.paths.len() < CHANGED_NAMES_MAX {
             self.changed.paths.push(entry.path.clone());
         }
-        Ok(())
     }
 
     /// Makes what isn't a file, under a name of the staging folder, and renames it.
@@ -346,8 +361,6 @@ impl Receive {
             Body::Fifo => New::Fifo,
             Body::CharDevice(device) => New::CharDevice(*device),
             Body::BlockDevice(device) => New::BlockDevice(*device),
-            // Its file was left for the next round, and so is this.
-            Body::HardLink(to) if tree.stat(to)?.is_none_or(|stat| stat.kind == Kind::Folder) => return Ok(()),
             Body::HardLink(to) => New::HardLink(to),
             Body::Folder | Body::File { .. } => unreachable!("the delta lists folders and files apart"),
         };

@@ -90,7 +90,8 @@ impl SourceSession {
     pub fn chunk(&self, tree: &dyn Tree, hash: Hash) -> Result<pb::Chunk, VolumeError> {
         let content = self.content(tree, hash)?;
         let gone = content.is_none();
-        Ok(pb::Chunk { hash: Bytes::copy_from_slice(&hash.0), data: content.unwrap_or_default(), gone })
+        let (hash, data) = (Bytes::copy_from_slice(&hash.0), content.unwrap_or_default());
+        Ok(pb::Chunk { hash, data, gone, more: Vec::new() })
     }
 
     fn content(&self, tree: &dyn Tree, hash: Hash) -> Result<Option<Bytes>, VolumeError> {

@@ -62,7 +62,7 @@ pub struct RoundReport {
     pub files: u64,
     /// Files that changed at the source under its own scan, so that even its manifest mixes old and new.
     pub changed_in_scan: u64,
-    /// Files that changed between the source's scan and the copy; the next round gets them.
+    /// Files of which chunks changed between the source's scan and the copy; the next round gets these.
     pub changed: ChangedFiles,
     /// Of the source, as it was scanned.
     pub source_digest: Hash,
@@ -84,7 +84,7 @@ pub enum Need {
     Step,
     /// The pages of the source's manifest, by [`TargetSession::take_page`], until the last one.
     Manifest(pb::ManifestRequest),
-    /// These chunks, by [`TargetSession::take_chunk`]. What is still missing is asked for again.
+    /// These chunks, by [`TargetSession::take_chunk`], one by one. What is still missing is asked for again.
     Chunks(pb::ChunksRequest),
     /// Nothing: it is over.
     Done,
@@ -161,7 +161,7 @@ impl TargetSession {
                 self.stage = Inner::Receive { have, want, receive };
                 if let Next::Fetch(hashes) = next {
                     let (round, hashes) = (Some(self.round.clone()), hashes_to_wire(&hashes));
-                    return Ok(Need::Chunks(pb::ChunksRequest { round, hashes }));
+                    return Ok(Need::Chunks(pb::ChunksRequest { round, hashes, takes_more: true }));
                 }
             }
             Inner::Check { want, changed, mut scanner } => {

@@ -1,4 +1,4 @@
-//! Manifests as they travel: pages of at most 1 MiB, long files continued on the next one.
+//! What travels: manifests in pages of at most 1 MiB, long files continued on the next one; chunks, small ones together.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use prost::Message;
 
 use crate::manifest::{Body, CHUNKS_MAX, ENTRIES_MAX, Entry, Manifest};
 use crate::tree::Meta;
-use crate::{Chunk, Hash, VolumeError, VolumePath};
+use crate::{CHUNK_BYTES_MAX, Chunk, Hash, VolumeError, VolumePath};
 
 /// Largest encoded page.
 pub const PAGE_BYTES_MAX: usize = 1024 * 1024;
@@ -20,6 +20,8 @@ const XATTRS_BYTES_MAX: usize = 256 * 1024;
 /// Tag and length of an entry within a page, and what the page carries beside entries.
 const FRAME_BYTES: usize = 8;
 const PAGE_REST_BYTES: usize = 64;
+/// What a chunk takes in a message beside its content: its hash, tags and lengths.
+const CHUNK_REST_BYTES: usize = 48;
 
 /// The pages of a manifest; ends after the one that has `last` set.
 pub struct Pages {
@@ -188,6 +190,33 @@ pub fn hashes_from_wire(bytes: &[u8]) -> Result<Vec<Hash>, VolumeError> {
         return Err(VolumeError::Manifest("a list of hashes is cut off".to_owned()));
     }
     Ok(hashes.iter().copied().map(Hash).collect())
+}
+
+/// Chunks as messages: as many in one as are together no longer than the longest chunk, so that a slow link is never silent for
+/// longer than with that. A volume of a million tiny files would take as many messages otherwise.
+pub fn pack(chunks: Vec<pb::Chunk>) -> Vec<pb::Chunk> {
+    let mut messages: Vec<pb::Chunk> = Vec::new();
+    let mut bytes = 0;
+    for chunk in chunks {
+        let length = chunk.data.len() + CHUNK_REST_BYTES;
+        match messages.last_mut().filter(|_| bytes + length <= CHUNK_BYTES_MAX) {
+            Some(message) => {
+                bytes += length;
+                message.more.push(chunk);
+            }
+            None => {
+                bytes = length;
+                messages.push(chunk);
+            }
+        }
+    }
+    messages
+}
+
+/// The chunks of a message, in order.
+pub fn unpack(mut message: pb::Chunk) -> impl Iterator<Item = pb::Chunk> {
+    let more = std::mem::take(&mut message.more);
+    std::iter::once(message).chain(more)
 }
 
 fn to_wire(entry: &Entry, chunks: std::ops::Range<usize>) -> pb::Entry {

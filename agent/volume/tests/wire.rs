@@ -10,8 +10,8 @@ use bytes::Bytes;
 use cara_proto::volume as pb;
 use cara_proto::volume::entry::Body;
 use cara_volume::tree::{New, Tree};
-use cara_volume::wire::{Assembler, PAGE_BYTES_MAX, Pages};
-use cara_volume::{Manifest, MemoryTree, Need, SourceSession, TargetSession, VolumeError};
+use cara_volume::wire::{Assembler, PAGE_BYTES_MAX, Pages, pack, unpack};
+use cara_volume::{CHUNK_BYTES_MAX, Manifest, MemoryTree, Need, SourceSession, TargetSession, VolumeError};
 use prost::Message;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -123,7 +123,8 @@ fn damaged_chunks_are_refused_and_asked_for_again() {
     let (mut source, mut tree) = (MemoryTree::new(), MemoryTree::new());
     write(&mut source, &path("a"), b"content");
     let (mut target, request) = waiting(&mut tree, &source);
-    let chunk = |data: &'static [u8]| pb::Chunk { hash: request.hashes.clone(), data: data.into(), gone: false };
+    let chunk =
+        |data: &'static [u8]| pb::Chunk { hash: request.hashes.clone(), data: data.into(), ..pb::Chunk::default() };
     assert!(matches!(target.take_chunk(chunk(b"damaged")), Err(VolumeError::Corrupt { .. })));
     assert!(matches!(target.take_chunk(chunk(b"")), Err(VolumeError::Corrupt { .. })));
     let other = pb::Chunk { hash: vec![1; 32].into(), ..pb::Chunk::default() };
@@ -150,4 +151,23 @@ fn a_source_answers_only_from_its_manifest() {
     let session = SourceSession::new();
     assert!(session.chunk(&source, cara_volume::Hash::of(b"content")).unwrap().gone);
     assert!(session.pages().is_err());
+}
+
+#[test]
+fn small_chunks_travel_together_and_come_out_in_order() {
+    let chunk = |i: u8, length: usize| pb::Chunk {
+        hash: vec![i; 32].into(),
+        data: vec![i; length].into(),
+        ..pb::Chunk::default()
+    };
+    let gone = pb::Chunk { hash: vec![9; 32].into(), gone: true, ..pb::Chunk::default() };
+    let mut chunks: Vec<_> = (0..200).map(|i| chunk(i, 1000)).collect();
+    chunks.extend([gone, chunk(201, CHUNK_BYTES_MAX), chunk(202, CHUNK_BYTES_MAX), chunk(203, 200_000)]);
+    chunks.extend((204..=255).map(|i| chunk(i, 1500)));
+    let messages = pack(chunks.clone());
+    assert_eq!(messages.iter().map(|message| message.more.len()).collect::<Vec<_>>(), [200, 0, 0, 40, 11]);
+    let longest = chunk(0, CHUNK_BYTES_MAX).encoded_len();
+    assert!(messages.iter().all(|message| message.encoded_len() <= longest));
+    let arrived = messages.into_iter().map(|message| pb::Chunk::decode(message.encode_to_vec().as_slice()).unwrap());
+    assert_eq!(arrived.flat_map(unpack).collect::<Vec<_>>(), chunks);
 }
