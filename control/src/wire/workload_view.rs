@@ -127,7 +127,11 @@ fn endpoints(state: &State, from: &Workload) -> Vec<rest::Endpoint> {
                 service: service.name.clone(),
                 container_port: u16::try_from(port.container_port).unwrap_or_default(),
                 protocol: port.protocol.to_string(),
-                address: if host.contains(':') { format!("[{host}]:{host_port}") } else { format!("{host}:{host_port}") },
+                address: if host.contains(':') {
+                    format!("[{host}]:{host_port}")
+                } else {
+                    format!("{host}:{host_port}")
+                },
             });
         }
     }

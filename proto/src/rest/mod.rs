@@ -32,6 +32,7 @@ pub use server::{ClusterView, ServerView};
 pub use token::{JoinTokenRequest, JoinTokenView, MintedToken};
 pub use watch::WatchEvent;
 pub use workload::{
-    ContainerView, DatabaseConnection, Endpoint, EnvVar, HealthCheck, Ingress, IngressAccess, IngressTarget, PlacementView, Port,
-    Rejection, Resources, ServiceSpec, VolumeMount, VolumeSpec, WorkloadManifest, WorkloadSpec, WorkloadStatus,
+    ContainerView, DatabaseConnection, Endpoint, EnvVar, HealthCheck, Ingress, IngressAccess, IngressTarget,
+    PlacementView, Port, Rejection, Resources, ServiceSpec, VolumeMount, VolumeSpec, WorkloadManifest, WorkloadSpec,
+    WorkloadStatus,
 };

@@ -55,7 +55,9 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: AdvanceMove) -> Result
         reason,
     };
     match (cmd.outcome, moves::judge(state, mv)) {
-        (StepOutcome::Ok, Verdict::Ready(next, detail) | Verdict::Hold(next, detail, _)) => Ok(state.advance_move(cx, &cmd.id, next, detail)),
+        (StepOutcome::Ok, Verdict::Ready(next, detail) | Verdict::Hold(next, detail, _)) => {
+            Ok(state.advance_move(cx, &cmd.id, next, detail))
+        }
         (StepOutcome::Ok, Verdict::Wait(reason) | Verdict::Fail(reason)) => Err(not_ready(mv, reason)),
         (StepOutcome::Retry | StepOutcome::Failed, Verdict::Ready(_, detail) | Verdict::Hold(_, detail, _))
         | (StepOutcome::Waiting, Verdict::Ready(_, detail) | Verdict::Hold(_, detail, _)) => {
