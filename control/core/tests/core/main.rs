@@ -5,6 +5,7 @@
 mod world;
 
 mod codec;
+mod dependants;
 mod drains;
 mod entries;
 mod golden;
