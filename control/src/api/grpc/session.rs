@@ -211,6 +211,7 @@ impl Session {
                 .iter()
                 .map(|assignment| wire::assignment(machine.state(), assignment))
                 .collect(),
+            removals: Vec::new(),
         });
         for transfer in desired.assignments.iter_mut().filter_map(|assignment| assignment.transfer.as_mut()) {
             transfer.source_address = self.api.sessions.volume_address(&NodeId::new(transfer.source_node.as_str()));
