@@ -70,7 +70,11 @@ fn a_stateless_move_starts_the_target_before_the_source_stops() {
     assert_eq!(world.advance("m1", StepOutcome::Ok), MovePhase::StopOld);
     let both = (vec![(Mode::Run, 1, 1)], vec![(Mode::Run, 2, 2)]);
     assert_eq!((modes(&world, &a), modes(&world, &b)), both, "clients that know the old copy still get their answers");
-    assert_eq!(world.workload("web").placement.as_ref().unwrap().node, b, "and whoever asks now is told of the new one");
+    assert_eq!(
+        world.workload("web").placement.as_ref().unwrap().node,
+        b,
+        "and whoever asks now is told of the new one"
+    );
     assert_eq!(world.advance("m1", StepOutcome::Ok), MovePhase::StopOld);
     assert_eq!((modes(&world, &a), modes(&world, &b)), (vec![(Mode::Retire, 1, 1)], vec![(Mode::Run, 2, 2)]));
     assert_eq!(world.workload("web").phase(), "Running", "the target's report is the workload's from the switch on");
