@@ -17,6 +17,7 @@ mod names;
 mod nodes;
 mod placement;
 mod properties;
+mod quarantine;
 mod reconcile;
 mod reconcile_moves;
 mod sessions;
