@@ -12,6 +12,7 @@ fn desired(fence: (u64, u64, u64), generations: &[(&str, u64)]) -> Desired {
     Desired {
         fence: Some(Fence { incarnation, term, revision }),
         assignments: generations.iter().map(assignment).collect(),
+        ..Desired::default()
     }
 }
 
@@ -63,7 +64,7 @@ fn a_generation_never_goes_back_even_after_the_workload_left() {
 #[test]
 fn a_set_without_a_fence_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
-    let set = Desired { fence: None, assignments: Vec::new() };
+    let set = Desired::default();
     assert!(matches!(ledger(&folder).offer(set), Err(Refused::NoFence)));
 }
 

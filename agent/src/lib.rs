@@ -36,6 +36,7 @@ mod renew;
 mod run;
 pub mod runtime;
 mod session;
+mod sizes;
 mod staged;
 mod status;
 #[cfg(test)]

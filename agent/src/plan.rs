@@ -4,7 +4,7 @@
 //! can't appear in a plan, because [`Observed`] doesn't hold them. Call it only with a successful, current listing.
 //!
 //! The modes of an assignment have files of their own: `keep` for what runs, `receive` for what is about to come, `leave` for
-//! all that doesn't run here.
+//! all that doesn't run here; `remove` is for volumes that an operator has given up.
 //!
 //! Order within a workload: first stop what has no grant any more, then network, volumes, and the services in the
 //! order of the spec. An image is fetched before the container that it replaces is stopped.
@@ -12,16 +12,19 @@
 mod keep;
 mod leave;
 mod receive;
+mod remove;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use cara_proto::agent::VolumeRemoval;
 use cara_proto::workload::{Assignment, Spec};
 use keep::Keep;
 pub(crate) use keep::lost_volumes;
 pub(crate) use leave::unmounted_copies;
 use receive::Receive;
 pub(crate) use receive::{is_ready, managed_volumes, not_to_be_filled};
+pub(crate) use remove::has_left_over;
 
 use crate::labels::Owner;
 use crate::mode::Mode;
@@ -80,10 +83,12 @@ pub enum Step {
     RemoveVolume(String),
 }
 
-/// Decides what to do. `staged` are the volumes that were made to be filled and that no container has ever mounted.
+/// Decides what to do. `removals` are the volumes in quarantine that an operator has given up, `staged` those that were made
+/// to be filled and that no container has ever mounted.
 pub fn plan(
     owner: &Owner,
     desired: &[Assignment],
+    removals: &[VolumeRemoval],
     observed: &Observed,
     tracker: &Tracker,
     staged: &BTreeSet<String>,
@@ -108,11 +113,13 @@ pub fn plan(
             Mode::Receive => Receive { owner, assignment, footprint, tracker, now, list: list_at, wake_at }.plan(),
             Mode::Unknown => {}
         }
+        remove::given_up(removals, Some(assignment), (uid, footprint), tracker, now, &mut list, &mut plan.wake_at);
         plan.add(uid, list, tracker, now);
     }
     for (uid, footprint) in observed.workloads.iter().filter(|(uid, _)| !wanted.contains_key(uid.as_str())) {
         let mut list = Vec::new();
         leave::remove(footprint, None, &mut list);
+        remove::given_up(removals, None, (uid, footprint), tracker, now, &mut list, &mut plan.wake_at);
         plan.add(uid, list, tracker, now);
     }
     plan

@@ -7,16 +7,16 @@ use super::*;
 use crate::status::{Known, report};
 
 /// The workload of [`with_volumes`] in this mode; its data has the same generation unless told otherwise.
-fn in_mode(mode: &str, generation: u64) -> Assignment {
+pub(super) fn in_mode(mode: &str, generation: u64) -> Assignment {
     Assignment { mode: mode.into(), data_generation: generation, ..with_volumes(generation) }
 }
 
-fn with_data(data_generation: u64, assignment: Assignment) -> Assignment {
+pub(super) fn with_data(data_generation: u64, assignment: Assignment) -> Assignment {
     Assignment { data_generation, ..assignment }
 }
 
 impl Node {
-    fn report(&self, desired: &[Assignment]) -> Report {
+    pub(super) fn report(&self, desired: &[Assignment]) -> Report {
         report(&Known {
             owner: &self.owner,
             desired,
@@ -25,18 +25,19 @@ impl Node {
             staged: &self.staged.names(),
             transfers: &BTreeMap::new(),
             verdicts: &BTreeMap::new(),
+            sizes: &BTreeMap::new(),
             busy: &BTreeSet::new(),
         })
     }
 
-    fn status(&self, desired: &Assignment) -> Status {
+    pub(super) fn status(&self, desired: &Assignment) -> Status {
         let mut statuses = self.report(std::slice::from_ref(desired)).statuses;
         assert_eq!(statuses.len(), 1, "{statuses:?}");
         statuses.remove(0)
     }
 
     /// Names of all volumes, in the words of the spec and with the generation of their data.
-    fn volumes(&self) -> Vec<(String, u64)> {
+    pub(super) fn volumes(&self) -> Vec<(String, u64)> {
         let volumes = self.observed().workloads.remove("v").unwrap_or_default().volumes;
         volumes.into_iter().map(|v| (v.volume, v.data_generation)).collect()
     }
@@ -47,7 +48,7 @@ impl Node {
     }
 }
 
-fn volume(name: &str, data_generation: u64) -> (String, u64) {
+pub(super) fn volume(name: &str, data_generation: u64) -> (String, u64) {
     (name.to_owned(), data_generation)
 }
 

@@ -52,6 +52,8 @@ struct Node {
     owner: Owner,
     tracker: Tracker,
     staged: Arc<Staged>,
+    /// What an operator has given up here.
+    removals: Vec<VolumeRemoval>,
     _folder: tempfile::TempDir,
 }
 
@@ -63,7 +65,8 @@ impl Node {
         let folder = tempfile::tempdir().expect("a folder");
         let staged = Arc::new(Staged::open(Arc::new(cara_env::RealFiles), folder.path().join("staged")));
         let tracker = Tracker::default();
-        Self { engine: runtime.handle(), clock, runtime, owner, tracker, staged, _folder: folder }
+        let removals = Vec::new();
+        Self { engine: runtime.handle(), clock, runtime, owner, tracker, staged, removals, _folder: folder }
     }
 
     fn everything(&self) -> Listing {
@@ -78,7 +81,7 @@ impl Node {
         use cara_env::Clock;
         let (observed, now) = (self.observed(), self.clock.monotonic());
         self.tracker.look(desired, &observed, now);
-        plan(&self.owner, desired, &observed, &self.tracker, &self.staged.names(), now)
+        plan(&self.owner, desired, &self.removals, &observed, &self.tracker, &self.staged.names(), now)
     }
 
     /// Carries out the first `steps` actions of each list and takes in the outcome.
@@ -154,6 +157,8 @@ fn steps(plan: &Plan, uid: &str) -> Vec<&'static str> {
 
 #[path = "plan_modes_tests.rs"]
 mod modes;
+#[path = "plan_removal_tests.rs"]
+mod removals;
 
 #[test]
 fn a_new_workload_is_made_in_order() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cara_env::Env;
-use cara_proto::agent::{Desired, Report};
+use cara_proto::agent::{Desired, HeldVolume, Report};
 use cara_proto::workload::Assignment;
 use tokio::sync::{mpsc, watch};
 
@@ -18,9 +18,10 @@ use crate::health::Verdicts;
 use crate::labels::{Labels, Owner};
 use crate::mode::Mode;
 use crate::observed::Observed;
-use crate::plan::{newest, plan};
+use crate::plan::{has_left_over, newest, plan};
 use crate::probe::{EngineProbe, Prober};
 use crate::runtime::{ContainerRuntime, Listing, RuntimeError};
+use crate::sizes::Sizes;
 use crate::staged::Staged;
 use crate::status::{self, Known};
 use crate::tracker::Tracker;
@@ -50,6 +51,7 @@ pub(crate) struct Reconciler {
     verdicts: watch::Receiver<Verdicts>,
     desk: Desk,
     transfers: watch::Receiver<Statuses>,
+    sizes: Sizes,
     /// Stops that were confirmed by a listing: uid and generation.
     stopped: BTreeSet<(String, u64)>,
     /// What is wanted of each workload, as last seen: a change clears waits and gives up a pull.
@@ -71,6 +73,7 @@ impl Reconciler {
         let probe = EngineProbe { env: env.clone(), runtime: runtime.clone() };
         let prober = Prober::new(env.clone(), Arc::new(probe));
         let desired = ground.desired.clone();
+        let sizes = Sizes::new(env.clone(), runtime.clone());
         let desk = Desk::new(ground);
         Self {
             env,
@@ -87,6 +90,7 @@ impl Reconciler {
             prober,
             transfers: desk.subscribe(),
             desk,
+            sizes,
             stopped: BTreeSet::new(),
             seen: BTreeMap::new(),
             busy: BTreeMap::new(),
@@ -132,7 +136,7 @@ impl Reconciler {
         let now = self.env.clock.monotonic();
         self.tracker.look(assignments, &observed, now);
         let staged = self.staged.names();
-        let plan = plan(&self.owner, assignments, &observed, &self.tracker, &staged, now);
+        let plan = plan(&self.owner, assignments, &desired.removals, &observed, &self.tracker, &staged, now);
         for (uid, actions) in plan.actions {
             if self.busy.len() < JOBS_MAX && !self.busy.contains_key(&uid) {
                 self.begin(uid, actions);
@@ -141,6 +145,7 @@ impl Reconciler {
         self.prober.follow(&desired, &observed);
         self.desk.follow(assignments, &observed, &staged);
         let report = self.tell(assignments, &observed);
+        self.measure(assignments, &observed, &report);
         self.confirm_stops(assignments, &report).await;
         self.publish(report);
         plan.wake_at
@@ -149,6 +154,7 @@ impl Reconciler {
     fn tell(&mut self, assignments: &[Assignment], observed: &Observed) -> Report {
         let transfers = self.transfers.borrow_and_update();
         let verdicts = self.verdicts.borrow_and_update();
+        let sizes = self.sizes.known();
         status::report(&Known {
             owner: &self.owner,
             desired: assignments,
@@ -158,8 +164,19 @@ impl Reconciler {
             staged: &self.staged.names(),
             transfers: &transfers,
             verdicts: &verdicts,
+            sizes: &sizes,
             busy: &self.busy.keys().cloned().collect(),
         })
+    }
+
+    /// Has the volumes in quarantine measured that nothing writes into any more.
+    fn measure(&self, assignments: &[Assignment], observed: &Observed, report: &Report) {
+        let wanted = newest(assignments);
+        let at_rest = |held: &&HeldVolume| {
+            let footprint = observed.workloads.get(&held.uid);
+            !footprint.is_some_and(|footprint| has_left_over(wanted.get(held.uid.as_str()).copied(), footprint))
+        };
+        self.sizes.follow(report.held.iter().filter(at_rest).map(|held| held.engine_name.clone()).collect());
     }
 
     /// Tells the simulator of each stop that a listing has just proven, before anyone else hears of it.
@@ -277,6 +294,7 @@ impl Reconciler {
             // The senders live as long as this loop.
             _ = self.transfers.changed() => None,
             _ = self.verdicts.changed() => None,
+            () = self.sizes.changed() => None,
             () = self.env.clock.sleep(longest) => None,
         };
         if let Some(outcome) = outcome {

@@ -25,6 +25,8 @@ pub(crate) struct Known<'a> {
     /// How far transfers to this node are, by uid.
     pub(crate) transfers: &'a BTreeMap<String, TransferStatus>,
     pub(crate) verdicts: &'a Verdicts,
+    /// Bytes of the volumes in quarantine that were measured, by engine name.
+    pub(crate) sizes: &'a BTreeMap<String, u64>,
     /// Workloads that are being worked on: nothing is proven about them.
     pub(crate) busy: &'a BTreeSet<String>,
 }
@@ -73,7 +75,7 @@ fn held(known: &Known<'_>, wanted: &BTreeMap<&str, &Assignment>) -> Vec<HeldVolu
             workload: v.workload.clone(),
             volume: v.volume.clone(),
             data_generation: v.data_generation,
-            bytes: 0,
+            bytes: known.sizes.get(&v.name).copied().unwrap_or_default(),
             engine_name: v.name.clone(),
         }));
     }

@@ -54,6 +54,7 @@ fn known(
         staged: &BTreeSet::new(),
         transfers: &BTreeMap::new(),
         verdicts,
+        sizes: &[("cara-x".to_owned(), 42)].into(),
         busy: &desired.iter().map(|a| a.uid.clone()).filter(|uid| busy(uid)).collect(),
     })
 }

@@ -42,6 +42,7 @@ fn desired(revision: u64, uids: &[&str]) -> Desired {
     Desired {
         fence: Some(Fence { incarnation: 1, term: 1, revision }),
         assignments: uids.iter().map(assignment).collect(),
+        ..Desired::default()
     }
 }
 

@@ -10,7 +10,7 @@ use cara_agent::labels::Owner;
 use cara_agent::runtime::memory::{MemoryHandle, MemoryRuntime};
 use cara_agent::{Config, RunError};
 use cara_env::{Env, Task};
-use cara_proto::agent::{Desired, Fence, Report};
+use cara_proto::agent::{Desired, Fence, Report, VolumeRemoval};
 use cara_proto::workload::{Assignment, HealthCheck, Mount, Service, Spec, Status, Transfer, TransferStatus, Volume};
 use server::{Behaviour, Cluster};
 use tokio::sync::watch;
@@ -49,9 +49,13 @@ impl Node {
     }
 
     async fn send(&mut self, assignments: &[Assignment]) {
+        self.send_with(assignments, Vec::new()).await;
+    }
+
+    async fn send_with(&mut self, assignments: &[Assignment], removals: Vec<VolumeRemoval>) {
         self.revision += 1;
         let fence = Some(Fence { incarnation: 1, term: 1, revision: self.revision });
-        self.cluster.send(Desired { fence, assignments: assignments.to_vec() }).await;
+        self.cluster.send(Desired { fence, assignments: assignments.to_vec(), removals }).await;
     }
 
     async fn address(&self) -> String {
@@ -279,6 +283,36 @@ async fn a_move_that_is_called_off_leaves_nothing_at_the_target() {
     target.until("it is gone", |report| report.removed == ["db"] && report.held.is_empty()).await;
     let left = target.engine.listing();
     assert_eq!((left.containers.len(), left.networks.len(), left.volumes.len()), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn a_volume_in_quarantine_is_measured_and_removed_on_an_operator_s_word() {
+    let mut node = Node::start(Cluster::start().await, "nd_1").await;
+    node.send(&[assignment("run", 1, 1, None)]).await;
+    node.until_status("it runs", |status| status.phase == "Running").await;
+    node.send(&[]).await;
+    node.until("it is measured", |report| report.held.iter().any(|held| held.bytes > 0)).await;
+    let held = node.cluster.seen().reports.pop().expect("there is one").held.remove(0);
+    assert_eq!(held.engine_name, node.volume(1));
+    let written: usize = node.engine.volume_lines(&held.engine_name).iter().map(|line| line.len() + 1).sum();
+    assert_eq!(held.bytes, written as u64);
+    let removal = VolumeRemoval {
+        uid: held.uid,
+        volume: held.volume,
+        data_generation: held.data_generation,
+        engine_name: held.engine_name,
+    };
+    node.send_with(&[assignment("run", 2, 1, None)], vec![removal.clone()]).await;
+    node.until_status("it runs again", |status| status.phase == "Running" && status.generation == 2).await;
+    assert_eq!(node.engine.listing().volumes.len(), 1, "nobody takes its data away");
+    node.send_with(&[], vec![removal]).await;
+    node.until("it is gone", |report| report.held.is_empty() && report.statuses.is_empty()).await;
+    let gone = async {
+        while !node.engine.listing().volumes.is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.expect("in the engine too");
 }
 
 #[tokio::test]

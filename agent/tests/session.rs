@@ -81,7 +81,11 @@ fn desired(fence: (u64, u64, u64), uids: &[&str]) -> Desired {
         }),
         ..Assignment::default()
     };
-    Desired { fence: Some(Fence { incarnation, term, revision }), assignments: uids.iter().map(assignment).collect() }
+    Desired {
+        fence: Some(Fence { incarnation, term, revision }),
+        assignments: uids.iter().map(assignment).collect(),
+        ..Desired::default()
+    }
 }
 
 #[tokio::test]

@@ -59,6 +59,8 @@ fn news(state: &State, event: &Event) -> News {
         ),
         // Its node is not in the event: with `force` it may have been anywhere. Rare; every session looks once.
         Event::WorkloadDeleted { .. } => News::Desired(state.nodes().map(|node| node.id.clone()).collect()),
+        // What was to be removed may be gone: the agent need not remember it.
+        Event::VolumeRemovalAsked { node, .. } | Event::NodeUpdated { node, .. } => News::Desired(vec![node.clone()]),
         Event::NodeDeleted { node, .. } => News::Ended(node.clone(), "deleted", "the node was deleted"),
         Event::NodeCertificateRevoked { node, .. } => {
             News::Ended(node.clone(), "revoked", "the node's certificate was revoked")

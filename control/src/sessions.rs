@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::body::Bytes;
 use cara_core::reconcile::Heartbeat;
-use cara_core::{Epoch, NodeId, limits};
-use cara_proto::agent::{Goodbye, HeldVolume, LogsRequest};
+use cara_core::{Epoch, NodeId};
+use cara_proto::agent::{Goodbye, LogsRequest};
 use tokio::sync::{Notify, mpsc};
 
 /// Chunks of a log that wait for a slow reader; 32 KiB each.
@@ -33,7 +33,6 @@ struct Session {
     orders: mpsc::Sender<Order>,
     desired: Arc<Notify>,
     volume_address: String,
-    held: Vec<HeldVolume>,
 }
 
 /// What a session brings along.
@@ -81,7 +80,7 @@ impl Sessions {
         if !cara_env::planted("open-is-no-sign-of-life") {
             inner.heard.insert(node.clone(), Heartbeat { epoch: Epoch(epoch), at_ms: now_ms });
         }
-        let session = Session { epoch, orders, desired, volume_address, held: Vec::new() };
+        let session = Session { epoch, orders, desired, volume_address };
         inner.sessions.insert(node.clone(), session);
     }
 
@@ -149,19 +148,6 @@ impl Sessions {
     /// Where a node's agent answers for its volumes; empty when it has no session here, or can't.
     pub fn volume_address(&self, node: &NodeId) -> String {
         self.inner().sessions.get(node).map(|session| session.volume_address.clone()).unwrap_or_default()
-    }
-
-    /// What the agent says about the volumes that it keeps in quarantine.
-    pub fn hold(&self, node: &NodeId, epoch: u64, mut held: Vec<HeldVolume>) {
-        held.truncate(limits::QUARANTINE_MAX);
-        if let Some(session) = self.inner().sessions.get_mut(node).filter(|session| session.epoch == epoch) {
-            session.held = held;
-        }
-    }
-
-    /// The last of these words; empty until the agent has reported to this server.
-    pub fn held(&self, node: &NodeId) -> Vec<HeldVolume> {
-        self.inner().sessions.get(node).map(|session| session.held.clone()).unwrap_or_default()
     }
 
     /// How many are open.

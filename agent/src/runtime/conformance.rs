@@ -290,6 +290,7 @@ async fn a_volume_outlives_its_container_and_not_its_user(bench: &Bench) {
 async fn a_volume_is_filled_and_read_as_a_tree(bench: &Bench) {
     let (runtime, volume) = (&bench.runtime, bench.object("vol"));
     assert!(runtime.volume_tree(&volume.name).await.is_err(), "there is none");
+    assert!(runtime.volume_bytes(&volume.name).await.is_err(), "there is none");
     runtime.ensure_volume(&volume).await.expect("made");
     let file = VolumePath::parse(b"file").expect("a path");
     let mut tree = runtime.volume_tree(&volume.name).await.expect("a tree");
@@ -302,6 +303,8 @@ async fn a_volume_is_filled_and_read_as_a_tree(bench: &Bench) {
     let stat = tree.stat(&file).expect("read").expect("it is there");
     assert_eq!((stat.size, stat.mode, stat.uid, stat.gid), (5, 0o640, 999, 70));
     drop(tree);
+    let bytes = runtime.volume_bytes(&volume.name).await.expect("measured");
+    assert!(bytes == Some(5) || (bench.memory.is_none() && bytes.is_none()), "{bytes:?}: Docker's may be out of reach");
     if bench.memory.is_some() {
         return; // Its containers can't read.
     }

@@ -362,6 +362,10 @@ impl ContainerRuntime for DockerRuntime {
         self.close_volume(name, tree).await
     }
 
+    async fn volume_bytes(&self, name: &str) -> Result<Option<u64>, RuntimeError> {
+        self.measure_volume(name).await
+    }
+
     async fn changed(&self) {
         let mut events = self.events.lock().await;
         if events.is_none()

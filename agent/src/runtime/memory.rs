@@ -27,7 +27,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use super::{ContainerRuntime, ContainerSpec, Endpoint, EngineInfo, Listing, LogOptions, Object, RuntimeError};
 use crate::labels::Labels;
-use cara_volume::Tree;
+use cara_volume::{Tree, size};
 use state::State;
 use tree::SharedTree;
 
@@ -225,6 +225,15 @@ impl ContainerRuntime for MemoryRuntime {
     async fn store_volume(&self, name: &str, _tree: Box<dyn Tree + Send>) -> Result<(), RuntimeError> {
         // The tree is the volume itself.
         self.call(Call::Volume("store", name), |state, _| state.volumes.check(name)).await?
+    }
+
+    async fn volume_bytes(&self, name: &str) -> Result<Option<u64>, RuntimeError> {
+        self.call(Call::Volume("measure", name), |state, _| state.volumes.check(name)).await??;
+        let failed = |error: cara_volume::TreeError| {
+            let (operation, cause) = ("measure", error.to_string());
+            RuntimeError::Failed { operation, subject: name.to_owned(), cause }
+        };
+        size::bytes(&SharedTree::new(self.shared.clone(), name), u64::MAX).map_err(failed)
     }
 
     async fn changed(&self) {

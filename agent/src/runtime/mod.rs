@@ -76,6 +76,10 @@ pub trait ContainerRuntime: Send + Sync + 'static {
     /// Ends the filling of a volume: on success it holds what `tree`, which came from [`ContainerRuntime::volume_tree`], holds.
     async fn store_volume(&self, name: &str, tree: Box<dyn Tree + Send>) -> Result<(), RuntimeError>;
 
+    /// Bytes of all files of a volume. None when nobody can say it without reading through more than a bounded number of
+    /// files, or without copying the volume.
+    async fn volume_bytes(&self, name: &str) -> Result<Option<u64>, RuntimeError>;
+
     /// Returns when a container of ours may have changed. May be late, may be wrong, may never return.
     async fn changed(&self);
 }

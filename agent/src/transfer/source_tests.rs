@@ -54,7 +54,7 @@ fn round() -> pb::Round {
 }
 
 fn ask(assignment: &Assignment, caller: &Caller, round: &pb::Round) -> Result<String, Code> {
-    let desired = Desired { fence: None, assignments: vec![assignment.clone()] };
+    let desired = Desired { assignments: vec![assignment.clone()], ..Desired::default() };
     permit(&owner(), Some(&desired), Some(caller), round).map_err(|status| status.code())
 }
 

@@ -29,6 +29,7 @@ pub mod manifest;
 mod path;
 pub mod receive;
 pub mod scan;
+pub mod size;
 pub mod source;
 pub mod target;
 pub mod tree;

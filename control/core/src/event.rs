@@ -71,6 +71,8 @@ pub enum Event {
     WorkloadDeletionStarted { uid: WorkloadUid, kind: WorkloadKind, name: String },
     /// It is gone.
     WorkloadDeleted { uid: WorkloadUid, kind: WorkloadKind, name: String },
+    /// An operator gave up a volume that the node keeps in quarantine; its agent has something new to do.
+    VolumeRemovalAsked { node: NodeId, name: String, volume: String },
     /// An operator gave a node up, with all that it had.
     NodeLost { node: NodeId, name: String },
     /// A move began; both its ends have something new to do.
@@ -175,6 +177,7 @@ impl Event {
             | Event::NodeSessionClosed { node, name, .. }
             | Event::NodeCertificateRenewed { node, name }
             | Event::NodeCertificateRevoked { node, name }
+            | Event::VolumeRemovalAsked { node, name, .. }
             | Event::NodeLost { node, name }
             | Event::NodeDeleted { node, name } => (ObjectKind::Node, node.to_string(), name.clone()),
             Event::WorkloadCreated { uid, name, .. }
@@ -231,6 +234,7 @@ impl Event {
             Event::WorkloadStatusChanged { .. } => "WorkloadStatusChanged",
             Event::WorkloadDeletionStarted { .. } => "WorkloadDeletionStarted",
             Event::WorkloadDeleted { .. } => "WorkloadDeleted",
+            Event::VolumeRemovalAsked { .. } => "VolumeRemovalAsked",
             Event::NodeLost { .. } => "NodeLost",
             Event::MoveStarted { .. } => "MoveStarted",
             Event::MoveAdvanced { .. } => "MoveAdvanced",
@@ -279,6 +283,7 @@ impl Event {
             | Event::WorkloadUnplaced { .. }
             | Event::WorkloadStatusChanged { .. }
             | Event::WorkloadDeletionStarted { .. }
+            | Event::VolumeRemovalAsked { .. }
             | Event::NodeLost { .. }
             | Event::MoveAdvanced { .. }
             | Event::MoveUpdated { .. }

@@ -160,6 +160,13 @@ rejections! {
     /// No certificate yet.
     37 NodeNotEnrolled { node } Conflict "node-not-enrolled"
         "node {node} is declared but has not joined yet", "mint a join token and enrol its machine";
+    /// Nothing in the node's quarantine has this name.
+    38 UnknownVolume { node, volume } NotFound "unknown-volume"
+        "node {node} keeps no volume {volume} in quarantine", "caractrl nodes volumes lists what it keeps";
+    /// Somebody's data.
+    39 VolumeNeeded { volume, node, reason } Conflict "volume-needed"
+        "volume {volume} of node {node} can't be removed: {reason}",
+        "wait until the move is over, or move or delete the workload first";
 
     /// No token has this hash. Says no more on purpose.
     40 TokenUnknown {} Denied "join-token-unknown"

@@ -83,6 +83,7 @@ impl Subject {
             Command::AdvanceDrain(c) => Subject::Drain(c.id.clone()),
             Command::CancelDrain(c) => Subject::Drain(c.id.clone()),
             Command::LoseNode(c) => Subject::Node(c.node.clone()),
+            Command::RemoveVolume(c) => Subject::Node(c.node.clone()),
         }
     }
 

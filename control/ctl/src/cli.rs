@@ -2,6 +2,7 @@
 
 mod moves;
 mod nouns;
+mod volumes;
 mod workloads;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use crate::out::{Color, Format};
 
 pub use moves::{Drain, Lost, Move, Moves, Placement};
 pub use nouns::{Ctx, CtxCommand, Nodes, NodesCommand, Servers, ServersCommand};
+pub use volumes::Volumes;
 pub use workloads::{Apps, AppsCommand, Databases, DatabasesCommand, Workloads, WorkloadsCommand};
 
 /// Operates a Caravanserai cluster. Any server answers; give several with --server and it goes on when one is down.

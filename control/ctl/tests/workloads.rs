@@ -81,6 +81,34 @@ fn kept_volumes_are_listed() {
 }
 
 #[test]
+fn a_kept_volume_is_removed_when_that_is_confirmed() {
+    let home = home();
+    let item = |state: &str| {
+        json!({ "workload": "ledger", "volume": "data", "data_generation": 4, "bytes": 2048, "state": state,
+            "engine_name": "cara-ledger-data-4" })
+    };
+    let list = json!({ "items": [item("quarantined")] });
+    let needed = problem(409, "volume-needed", "volume cara-ledger-data-4 of node w1 can't be removed: it is needed");
+    let script =
+        [(200, list.clone()), (200, list.clone()), (200, list.clone()), needed, (200, list), (202, item("removing"))];
+    let (address, requests) = serve(Script::new(&script));
+    let remove = |words: &[&str]| run(home.path(), &address, &[&["nodes", "volumes", "w1"], words].concat());
+    let output = remove(&["--remove", "cara-ledger-data-5"]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert!(text(&output.stderr).contains("did you mean \"cara-ledger-data-4\"?"), "{output:?}");
+    let output = remove(&["--remove", "cara-ledger-data-4"]);
+    assert_eq!(output.status.code(), Some(2), "nobody can be asked: {output:?}");
+    assert!(text(&output.stderr).contains("volume data of ledger, generation 4 of its data, 2.0 KiB"), "{output:?}");
+    let output = remove(&["--remove", "cara-ledger-data-4", "--yes"]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert!(text(&output.stderr).contains("it is needed"), "{output:?}");
+    let output = remove(&["--remove", "cara-ledger-data-4", "--yes"]);
+    assert_eq!(text(&output.stdout), "volume/cara-ledger-data-4 is being removed\n", "{output:?}");
+    assert_eq!(sent(&requests()).pop().expect("sent").0, "DELETE /api/v1/nodes/w1/volumes/cara-ledger-data-4");
+    assert_eq!(run(home.path(), &address, &["nodes", "volumes", "w1", "--yes"]).status.code(), Some(2));
+}
+
+#[test]
 fn workloads_are_suspended_resumed_and_restarted_by_name() {
     let home = home();
     let object = json!({ "kind": "App", "metadata": { "name": "web" } });

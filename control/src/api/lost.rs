@@ -1,9 +1,9 @@
-//! A node that an operator gives up, and what is kept on nodes for somebody to decide about.
+//! A node that an operator gives up.
 
 use cara_core::command::LoseNode;
 use cara_core::model::{Connection, Workload};
 use cara_core::{Command, Event, NodeId, Rejected, State, WorkloadUid};
-use cara_proto::rest::{GivenUp, LostRequest, LostView, NodeVolume};
+use cara_proto::rest::{GivenUp, LostRequest, LostView};
 use http::StatusCode;
 
 use super::rest::Asker;
@@ -39,35 +39,6 @@ impl Api {
             view.moves.dedup();
             view
         }))
-    }
-
-    /// Volumes that are kept on a node and belong to no running workload there.
-    ///
-    /// # Errors
-    /// 404 when the node isn't there.
-    pub fn node_volumes(&self, name: &str) -> Result<Vec<NodeVolume>, ApiError> {
-        self.read_local(|state| {
-            let node = find::node(state, name)?;
-            let held = self.sessions.held(&node.id);
-            let volume = |kept: &cara_core::model::QuarantinedVolume| {
-                let said = held.iter().find(|held| {
-                    held.uid == kept.workload.as_str()
-                        && held.volume == kept.volume
-                        && held.data_generation == kept.data_generation.0
-                });
-                let known = state.workload(&kept.workload).map(|workload| workload.name.clone());
-                let named = said.map(|said| said.workload.clone()).filter(|name| !name.is_empty());
-                NodeVolume {
-                    workload: known.or(named).unwrap_or_else(|| kept.workload.to_string()),
-                    volume: kept.volume.clone(),
-                    data_generation: kept.data_generation.0,
-                    bytes: kept.bytes,
-                    state: "quarantined".into(),
-                    engine_name: said.map(|said| said.engine_name.clone()).unwrap_or_default(),
-                }
-            };
-            Ok(node.quarantine.iter().map(volume).collect())
-        })
     }
 }
 

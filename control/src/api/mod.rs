@@ -18,6 +18,7 @@ mod moves;
 mod placement;
 mod points;
 pub mod rest;
+mod volumes;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use cara_core::model::{
-    ContainerState, ContainerStatus, Facts, HealthCheck, Phase, ServiceSpec, StatusReport, VolumeKind, VolumeTransfer,
-    WorkloadStatus,
+    ContainerState, ContainerStatus, Facts, HealthCheck, Phase, QuarantinedVolume, ServiceSpec, StatusReport,
+    VolumeKind, VolumeTransfer, WorkloadStatus,
 };
 use cara_core::{Assignment, Generation, State, Transfer, WorkloadUid};
+use cara_proto::agent::VolumeRemoval;
 use cara_proto::{node as wire_node, workload as wire};
 
 use super::quantity;
@@ -50,6 +51,16 @@ pub fn assignment(state: &State, from: &Assignment) -> wire::Assignment {
         mode: from.mode.as_str().to_owned(),
         data_generation: from.data_generation.0,
         transfer: from.transfer.as_ref().map(transfer),
+    }
+}
+
+/// A volume that the node is to remove.
+pub fn removal(from: &QuarantinedVolume) -> VolumeRemoval {
+    VolumeRemoval {
+        uid: from.workload.to_string(),
+        volume: from.volume.clone(),
+        data_generation: from.data_generation.0,
+        engine_name: from.engine_name.clone(),
     }
 }
 

@@ -59,6 +59,7 @@ fn message(state: &State, event: &Event) -> String {
         Event::WorkloadStatusChanged { uid, .. } => {
             state.workload(uid).map(|workload| workload.phase().to_owned()).unwrap_or_default()
         }
+        Event::VolumeRemovalAsked { volume, .. } => format!("volume {volume}"),
         Event::MoveStarted { id, .. } | Event::MoveUpdated { id, .. } => id.to_string(),
         Event::MoveAdvanced { id, phase, .. } => format!("{id} is at {phase}"),
         Event::MoveFinished { id, status, .. } => format!("{id} is over: {status}"),

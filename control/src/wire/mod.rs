@@ -12,7 +12,7 @@ mod time;
 mod workload;
 mod workload_view;
 
-pub use agent::{assignment, facts, status_report};
+pub use agent::{assignment, facts, removal, status_report};
 pub use drains::{drain_plan, drain_view};
 pub use event::watch_event;
 pub use moves::{app_move_view, kind_of_word, kind_word, move_view, node_name, phases_of};

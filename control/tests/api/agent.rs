@@ -5,7 +5,7 @@ use std::time::Duration;
 use cara_core::FEATURE_LEVEL;
 use cara_proto::agent::agent_client::AgentClient;
 use cara_proto::agent::{
-    AgentFrame, Desired, EnrollRequest, Heartbeat, HeldVolume, Hello, Report, agent_frame::Frame as Up,
+    AgentFrame, Desired, EnrollRequest, Heartbeat, HeldVolume, Hello, Report, VolumeRemoval, agent_frame::Frame as Up,
     server_frame::Frame as Down,
 };
 use cara_proto::workload::{Assignment, Container, Status, TransferStatus};
@@ -120,6 +120,14 @@ impl Agent {
         let fits = |a: &Assignment| a.name == name && a.mode == mode;
         let set = self.told(|set| set.iter().any(fits)).await;
         set.into_iter().find(fits).unwrap()
+    }
+
+    /// The volumes that it is to remove, once there are so many.
+    pub async fn told_to_remove(&self, count: usize) -> Vec<VolumeRemoval> {
+        let mut desired = self.desired.clone();
+        let waiting = desired.wait_for(|set| set.as_ref().is_some_and(|set| set.removals.len() == count));
+        let found = cara_env::timeout(&*self.env.clock, DEADLINE, waiting).await;
+        found.unwrap_or_else(|_| panic!("{} was never told so", self.name)).unwrap().clone().unwrap().removals
     }
 
     pub async fn report(&self, report: Report) {

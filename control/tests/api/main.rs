@@ -16,6 +16,7 @@ mod moves;
 mod nodes;
 mod placement;
 mod projects;
+mod quarantine;
 mod relay;
 mod tokens;
 mod volume_moves;

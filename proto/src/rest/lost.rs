@@ -47,8 +47,9 @@ pub struct NodeVolume {
     pub data_generation: u64,
     /// Its content; 0 = unknown.
     pub bytes: u64,
-    /// Always `quarantined`: kept until an operator decides.
+    /// `quarantined`: kept until an operator decides; `removing`: its agent was told to remove it.
     pub state: String,
-    /// Its name in the node's container engine; empty until the agent reports again after a change of leader.
+    /// Its name in the node's container engine, and in the path by which it is removed; empty until its agent has reported
+    /// to a server that keeps it.
     pub engine_name: String,
 }

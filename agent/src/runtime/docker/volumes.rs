@@ -15,7 +15,7 @@ use bollard::{Docker, models};
 use bytes::Bytes;
 use cara_volume::archive::{tar_to_tree, tree_to_tar};
 use cara_volume::scan::Scanner;
-use cara_volume::{FolderTree, Manifest, Tree, VolumeError, VolumePath};
+use cara_volume::{FolderTree, Manifest, Tree, VolumeError, VolumePath, size};
 use futures_util::StreamExt;
 
 use super::spool::SpoolTree;
@@ -26,6 +26,8 @@ use crate::runtime::{ContainerRuntime, Object};
 const MOUNTED: &str = "volume";
 /// Bytes carried at a time.
 const PIECE_BYTES: usize = 256 << 10;
+/// Entries that are looked at to measure a volume: a minute of a slow disk.
+const MEASURED_ENTRIES_MAX: u64 = 1_000_000;
 /// A piece of an archive takes no longer, or the engine hangs.
 const PIECE_PAUSE: Duration = Duration::from_secs(60);
 /// An archive that is brought in takes no longer: 1 TiB over a slow disk.
@@ -42,6 +44,15 @@ impl DockerRuntime {
             }
             None => Ok(Box::new(self.download(&client, name).await?)),
         }
+    }
+
+    /// The size of a volume whose folder we reach. Docker tells sizes too, but only by walking through all that it keeps.
+    pub(super) async fn measure_volume(&self, name: &str) -> Result<Option<u64>, RuntimeError> {
+        let client = self.client().await?;
+        let volume = self.within("measure", name, ASK, client.inspect_volume(name)).await?;
+        let Some(folder) = self.folder_of(&volume)? else { return Ok(None) };
+        let measuring = cara_env::blocking(move || size::bytes(&FolderTree::open(&folder)?, MEASURED_ENTRIES_MAX));
+        measuring.await.map_err(|error| failed("measure", name, &error))
     }
 
     pub(super) async fn close_volume(&self, name: &str, tree: Box<dyn Tree + Send>) -> Result<(), RuntimeError> {

@@ -25,6 +25,7 @@ mod place_workload;
 mod put_api_token;
 mod put_server;
 mod remove_server;
+mod remove_volume;
 mod renew_certificate;
 mod report_status;
 mod restart_workload;
@@ -61,6 +62,7 @@ pub use place_workload::PlaceWorkload;
 pub use put_api_token::PutApiToken;
 pub use put_server::PutServer;
 pub use remove_server::RemoveServer;
+pub use remove_volume::RemoveVolume;
 pub use renew_certificate::RenewCertificate;
 pub use report_status::ReportStatus;
 pub use restart_workload::RestartWorkload;
@@ -168,6 +170,8 @@ wire_oneof! {
         36 => SuspendWorkload(SuspendWorkload),
         /// Lets a suspended workload run.
         37 => ResumeWorkload(ResumeWorkload),
+        /// Removes a volume that a node keeps in quarantine.
+        38 => RemoveVolume(RemoveVolume),
     }
 }
 
@@ -230,6 +234,7 @@ impl Command {
             Command::RestartWorkload(c) => restart_workload::apply(state, cx, c),
             Command::SuspendWorkload(c) => suspend_workload::apply(state, cx, &c.uid, c.expect_revision, true),
             Command::ResumeWorkload(c) => suspend_workload::apply(state, cx, &c.uid, c.expect_revision, false),
+            Command::RemoveVolume(c) => remove_volume::apply(state, cx, c),
         }
     }
 }

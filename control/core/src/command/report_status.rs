@@ -136,7 +136,15 @@ fn take_removed(state: &mut State, cx: &Context, node: &NodeId, removed: &Remove
 fn take_quarantine(state: &mut State, cx: &Context, node: &NodeId, quarantine: Quarantine) -> Option<Event> {
     let mut volumes = quarantine.volumes;
     volumes.truncate(limits::QUARANTINE_MAX);
-    volumes.iter_mut().for_each(|volume| super::clip(&mut volume.volume, limits::TEXT_BYTES_MAX));
+    let known = &state.node(node)?.quarantine;
+    for volume in &mut volumes {
+        for text in [&mut volume.volume, &mut volume.engine_name, &mut volume.workload_name] {
+            super::clip(text, limits::TEXT_BYTES_MAX);
+        }
+        // That it is to go is the operator's word: a report neither brings it nor takes it back.
+        let same = known.iter().find(|known| known.engine_name == volume.engine_name);
+        volume.removal_asked_at_ms = same.and_then(|known| known.removal_asked_at_ms);
+    }
     let name = state.node(node).filter(|node| node.quarantine != volumes)?.name.clone();
     state.edit_node(cx, node, |node| node.quarantine = volumes);
     Some(Event::NodeUpdated { node: node.clone(), name })

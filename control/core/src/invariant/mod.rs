@@ -73,6 +73,7 @@ invariants! {
     DataGenerationStands "A data generation changes only at the first grant, at a switch, or after the data were given up.";
     BookedFits "What is asked for on a node never rises above what the node says it can give.";
     LostIsSilent "A node that was declared lost has no session and no placement but those that a running move still needs.";
+    RemovedUnneeded "A node is told to remove a volume only while no node is told anything about its data, and no move is.";
     CertificateRises "A node's certificate generation never falls, and another certificate has a higher one.";
 }
 

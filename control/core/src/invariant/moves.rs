@@ -5,6 +5,7 @@ use crate::desired::{Mode, desired_set};
 use crate::id::NodeId;
 use crate::limits;
 use crate::model::{Connection, Move, MovePhase, MoveStatus, Node, Phase, Workload};
+use crate::quarantine::removals;
 use crate::state::State;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,11 +65,21 @@ fn is_served(state: &State, mv: &Move) -> bool {
 
 /// What the desired sets of all nodes together say.
 fn check_roles(state: &State, found: &mut Found) {
-    let mut runners = BTreeMap::new();
+    let (mut runners, mut needed) = (BTreeMap::new(), BTreeSet::new());
+    for mv in state.running_moves() {
+        needed.extend([mv.source_data_generation, mv.target_generation].map(|data| (mv.workload.clone(), data)));
+    }
     for node in state.nodes() {
         let set = desired_set(state, &node.id);
         for assignment in set.iter().filter(|assignment| assignment.mode == Mode::Run) {
             *runners.entry(assignment.uid.clone()).or_insert(0) += 1;
+        }
+        needed.extend(set.into_iter().map(|assignment| (assignment.uid, assignment.data_generation)));
+    }
+    for node in state.nodes() {
+        for volume in removals(state, &node.id) {
+            let unneeded = !needed.contains(&(volume.workload.clone(), volume.data_generation));
+            found.expect(unneeded, InvariantId::RemovedUnneeded, || format!("{} on {}", volume.engine_name, node.name));
         }
     }
     for (uid, count) in runners {

@@ -104,6 +104,15 @@ pub struct QuarantinedVolume {
     /// When it was set aside, in ms since 1970 by the node's clock.
     #[prost(uint64, tag = "5")]
     pub since_ms: u64,
+    /// Its name in the node's container engine: nothing else there has it.
+    #[prost(string, tag = "6")]
+    pub engine_name: String,
+    /// The workload's name when the volume was made, for who reads this when the workload is gone.
+    #[prost(string, tag = "7")]
+    pub workload_name: String,
+    /// When an operator asked for it to be removed, in ms since 1970; none = it is kept. An agent's report doesn't change it.
+    #[prost(uint64, optional, tag = "8")]
+    pub removal_asked_at_ms: Option<u64>,
 }
 
 /// All that a node keeps in quarantine; a report without it leaves what is known.

@@ -113,6 +113,10 @@ pub struct Move {
     /// After the switch of what has no state: the source was told to remove its old copy, which had gone on until then.
     #[prost(bool, tag = "31")]
     pub source_released: bool,
+    /// The phase in which a database that the workload uses was last given to another node; none = in none. A copy that was
+    /// told to run until then has the old address.
+    #[prost(message, optional, tag = "32")]
+    pub database_placed_in: Option<MovePhase>,
 }
 
 /// How patient a move is.
@@ -239,6 +243,20 @@ impl Move {
     /// True while it may still be taken back.
     pub fn can_roll_back(&self) -> bool {
         self.is_running() && !self.is_committed() && self.phase != MovePhase::Rollback
+    }
+
+    /// True when the copy that is left by a move which ends this way has an old address of a database that it uses: the
+    /// source's, or the target's once it was told to run.
+    pub fn leaves_old_address(&self, status: MoveStatus) -> bool {
+        match (status, self.database_placed_in) {
+            (_, None) => false,
+            (MoveStatus::Running | MoveStatus::Failed | MoveStatus::RolledBack, Some(_)) => true,
+            (MoveStatus::Succeeded, Some(MovePhase::Preflight | MovePhase::StopSource | MovePhase::CopyVolumes)) => {
+                false
+            }
+            (MoveStatus::Succeeded, Some(MovePhase::Place | MovePhase::Verify | MovePhase::StopOld)) => true,
+            (MoveStatus::Succeeded, Some(MovePhase::Finalize | MovePhase::Done | MovePhase::Rollback)) => true,
+        }
     }
 
     /// True while the source of what has state must not run, because the target may.

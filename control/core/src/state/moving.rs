@@ -180,14 +180,30 @@ impl State {
     }
 
     /// Whoever uses a database that has another node is granted anew where it is: it starts again and finds the new
-    /// address. What is being moved itself starts at its target.
+    /// address. What is being moved itself waits for the end of its move.
     pub(crate) fn restart_dependants(&mut self, cx: &Context, uid: &WorkloadUid) -> Vec<Event> {
         let Some(database) = self.workload(uid) else { return Vec::new() };
-        let again: Vec<(WorkloadUid, Placement)> = moves::dependants(self, database)
-            .filter(|dependant| !dependant.deleting && self.running_move(&dependant.uid).is_none())
-            .filter_map(|dependant| Some((dependant.uid.clone(), dependant.placement.clone()?)))
-            .collect();
-        again.into_iter().flat_map(|(uid, p)| self.grant(cx, &uid, p.node, p.auto_placed)).collect()
+        let dependants: Vec<WorkloadUid> = moves::dependants(self, database).map(|d| d.uid.clone()).collect();
+        let mut events = Vec::new();
+        for uid in dependants {
+            match self.running_move(&uid).map(|mv| (mv.id.clone(), mv.name.clone())) {
+                None => events.extend(self.grant_again(cx, &uid)),
+                Some((id, name)) => {
+                    self.edit_move(cx, &id, |mv| mv.database_placed_in = Some(mv.phase));
+                    events.push(Event::MoveUpdated { id, uid, name });
+                }
+            }
+        }
+        events
+    }
+
+    /// A new grant where the workload is, so that it starts again; none when it has no node that could start it.
+    fn grant_again(&mut self, cx: &Context, uid: &WorkloadUid) -> Vec<Event> {
+        let placement = self.workload(uid).filter(|workload| !workload.deleting).and_then(|w| w.placement.clone());
+        let Some(placement) = placement.filter(|p| self.node(&p.node).is_some_and(|node| !node.lost)) else {
+            return Vec::new();
+        };
+        self.grant(cx, uid, placement.node, placement.auto_placed)
     }
 
     /// Takes a move back. What was never stopped goes on; what was stopped runs again under a new generation, at once if
@@ -235,7 +251,9 @@ impl State {
     pub(crate) fn end_move(&mut self, cx: &Context, id: &MoveId, status: MoveStatus, error: String) -> Vec<Event> {
         let mut events = Vec::new();
         let mut drain = None;
+        let mut outdated = None;
         self.edit_move(cx, id, |mv| {
+            outdated = mv.leaves_old_address(status).then(|| mv.workload.clone());
             mv.status = status;
             mv.error = error;
             mv.finished_at_ms = Some(cx.at_ms);
@@ -250,6 +268,7 @@ impl State {
                 target: mv.target.clone(),
             });
         });
+        events.extend(outdated.into_iter().flat_map(|uid| self.grant_again(cx, &uid)));
         if let Some(drain) = drain {
             let why = self.get_move(id).map(|mv| format!("move {id} of {}: {}", mv.name, mv.error)).unwrap_or_default();
             events.extend(self.end_drain(cx, &drain, DrainStatus::Failed, why));

@@ -105,6 +105,27 @@ fn history_of_moves() -> World {
     world
 }
 
+/// A history with the commands that came after the files of feature level 2 were written, and with all that a volume in
+/// quarantine says.
+fn history_of_volumes() -> World {
+    let mut world = World::moving();
+    let a = world.node("a");
+    let kept = QuarantinedVolume {
+        workload: "gone".into(),
+        volume: "pg".into(),
+        data_generation: Generation(3),
+        bytes: 1 << 30,
+        since_ms: 2_000_000,
+        engine_name: "cara-gone-pg-g3".into(),
+        workload_name: "gone".into(),
+        removal_asked_at_ms: None,
+    };
+    let quarantine = Some(Quarantine { volumes: vec![kept] });
+    world.ok(ReportStatus { node: a.clone(), epoch: world.epoch(&a), quarantine, ..Default::default() });
+    world.ok(RemoveVolume { node: a, engine_name: "cara-gone-pg-g3".into() });
+    world
+}
+
 /// Length and bytes, one after the other.
 fn pack(parts: &[Vec<u8>]) -> Vec<u8> {
     parts.iter().flat_map(|part| (part.len() as u32).to_le_bytes().into_iter().chain(part.iter().copied())).collect()
@@ -131,8 +152,8 @@ fn golden(name: &str, fresh: &[Vec<u8>]) -> Vec<Vec<u8>> {
 
 #[test]
 fn the_history_has_every_command() {
-    let (old, new) = (history(), history_of_moves());
-    let mut names: Vec<_> = old.log.iter().chain(&new.log).map(|(_, entry)| entry.command.name()).collect();
+    let worlds = [history(), history_of_moves(), history_of_volumes()];
+    let mut names: Vec<_> = worlds.iter().flat_map(|world| &world.log).map(|(_, entry)| entry.command.name()).collect();
     names.sort();
     names.dedup();
     assert_eq!(names.len(), Command::NAMES.len() - 1, "all but Unknown: {names:?}");
@@ -142,6 +163,7 @@ fn the_history_has_every_command() {
 fn an_old_log_gives_the_same_state() {
     same_state(&history(), "log-v1.bin", "state-v1.bin");
     same_state(&history_of_moves(), "log-v2.bin", "state-v2.bin");
+    same_state(&history_of_volumes(), "log-v2-volumes.bin", "state-v2-volumes.bin");
 }
 
 fn same_state(world: &World, log: &str, stored: &str) {

@@ -5,6 +5,7 @@
 mod world;
 
 mod codec;
+mod dependants;
 mod drains;
 mod entries;
 mod golden;
@@ -16,6 +17,7 @@ mod names;
 mod nodes;
 mod placement;
 mod properties;
+mod quarantine;
 mod reconcile;
 mod reconcile_moves;
 mod sessions;

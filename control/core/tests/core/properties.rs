@@ -15,7 +15,7 @@ use proptest::strategy::ValueTree;
 type Dice = (u8, u8, u8, u8, u8);
 
 fn dice() -> impl Strategy<Value = Dice> {
-    (0..42u8, 0..4u8, 0..4u8, 0..4u8, 0..4u8)
+    (0..44u8, 0..4u8, 0..4u8, 0..4u8, 0..4u8)
 }
 
 /// A command over four nodes, tokens, servers and workloads. Most assume what is so, some what was so or never was.
@@ -108,7 +108,7 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
         24 if c == 0 => RevokeApiToken { id: TokenId::new(format!("t{a}")), forget: b == 0 }.into(),
         24 if c == 1 => RevokeApiToken { id: "root".into(), forget: b == 0 }.into(),
         24 => PutApiToken { token: api_token(&format!("t{a}"), Ability::ALL[usize::from(b) % 3]) }.into(),
-        26..=41 => move_command(world, which, (node, uid), (a, b, c, d), number),
+        26..=43 => move_command(world, which, (node, uid), (a, b, c, d), number),
         _ if c == 0 && d == 0 => Incarnate { incarnation: world.state.incarnation() + u64::from(a) }.into(),
         _ if c == 1 => {
             RemoveServer { server: world.state.servers().last().map_or(ServerId(1), |server| server.id) }.into()
@@ -164,6 +164,18 @@ fn move_command(
         32 if b == 0 => RestartWorkload { uid, expect_revision: None }.into(),
         32 if b == 1 => SuspendWorkload { uid, expect_revision: None }.into(),
         32 => ResumeWorkload { uid, expect_revision: None }.into(),
+        42 => obedient_quarantine(world, node, (b, c, d)).into(),
+        43 => {
+            let kept = world.state.nodes().flat_map(|node| node.quarantine.iter().map(move |kept| (&node.id, kept)));
+            let kept: Vec<_> = kept.collect();
+            let chosen = kept.get((usize::from(b) * 4 + usize::from(c)) % kept.len().max(1));
+            chosen
+                .map_or(RemoveVolume::default(), |(node, kept)| RemoveVolume {
+                    node: (*node).clone(),
+                    engine_name: kept.engine_name.clone(),
+                })
+                .into()
+        }
         _ => running
             .map_or(RestartWorkload { uid, expect_revision: None }.into(), |mv| obedient_report(world, mv, c).into()),
     }
@@ -205,6 +217,23 @@ fn obedient_report(world: &World, mv: &Move, end: u8) -> ReportStatus {
         removed_grants: vec![gone(mv.target_generation), gone(mv.source_generation)],
         ..Default::default()
     }
+}
+
+/// What a node that has had every workload says of the volumes that it keeps. Some are in use, so that what protects them is
+/// what the commands themselves check.
+fn obedient_quarantine(world: &World, node: NodeId, (b, c, d): (u8, u8, u8)) -> ReportStatus {
+    let generations = 0..=u64::from(b) * 2;
+    let workloads = world.state.workloads().flat_map(|workload| generations.clone().map(move |data| (workload, data)));
+    let volumes = workloads.filter(|(_, data)| *data != u64::from(c)).map(|(workload, data)| QuarantinedVolume {
+        workload: workload.uid.clone(),
+        volume: "data".into(),
+        data_generation: Generation(data),
+        engine_name: format!("{}-g{data}", workload.uid),
+        removal_asked_at_ms: (d == 0).then_some(1),
+        ..Default::default()
+    });
+    let quarantine = Some(Quarantine { volumes: volumes.collect() });
+    ReportStatus { epoch: world.epoch(&node), node, quarantine, ..Default::default() }
 }
 
 fn apply_workload(world: &World, kind: WorkloadKind, (a, b, c, d): (u8, u8, u8, u8), number: u64) -> ApplyWorkload {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{Drain, Lost, Move, Moves, Placement, duration};
+use super::{Drain, Lost, Move, Moves, Placement, Volumes, duration};
 
 /// `nodes`.
 #[derive(Debug, Args)]
@@ -112,11 +112,8 @@ pub enum NodesCommand {
     Lost(Lost),
     /// Show where a workload is and may be, or change the labels that it needs.
     Placement(Placement),
-    /// Volumes that the node keeps in quarantine: copies that no longer count.
-    Volumes {
-        /// Name or id.
-        node: String,
-    },
+    /// Volumes that the node keeps in quarantine: copies that no longer count. Lists them, or removes one.
+    Volumes(Volumes),
     /// When it was online and offline, and why.
     Events {
         /// Name or id.

@@ -52,7 +52,7 @@ pub(super) async fn run(cx: &Context, command: Option<NodesCommand>) -> Outcome 
         NodesCommand::CancelDrain { id } => drains::cancel(cx, &client, &id).await,
         NodesCommand::Lost(words) => lost::run(cx, &client, &words).await,
         NodesCommand::Placement(words) => placement::run(cx, &client, &words).await,
-        NodesCommand::Volumes { node } => volumes::run(cx, &client, &node).await,
+        NodesCommand::Volumes(words) => volumes::run(cx, &client, &words).await,
         NodesCommand::Events { node, limit } => events(cx, &client, &node, limit).await,
     }
 }

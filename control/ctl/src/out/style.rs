@@ -18,7 +18,7 @@ pub fn tone_of(word: &str) -> Tone {
     match word {
         "Ready" | "Running" | "online" | "leader" | "ok" | "running" | "True" | "succeeded" => Tone::Good,
         "Pending" | "Scheduled" | "Terminating" | "Draining" | "pending" | "joining" | "learner" | "expiring"
-        | "retry" | "waiting" | "cancelled" | "Stopped" | "quarantined" => Tone::Busy,
+        | "retry" | "waiting" | "cancelled" | "Stopped" | "quarantined" | "removing" => Tone::Busy,
         "NotReady" | "Failed" | "offline" | "unreachable" | "critical" | "expired" | "revoked" | "exited"
         | "failed" | "rolled_back" => Tone::Bad,
         _ => Tone::Plain,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cara_core::command::ReportStatus;
 use cara_core::model::{MovePhase, Quarantine, QuarantinedVolume, RemovedGrant, TransferError, VolumeTransfer};
-use cara_core::{Command, Epoch, Feature, Generation, NodeId, State, WorkloadUid};
+use cara_core::{Command, Epoch, Feature, Generation, NodeId, State, WorkloadUid, limits};
 use cara_proto::agent::{HeldVolume, Report};
 use cara_proto::workload::TransferStatus;
 use tokio::sync::watch;
@@ -128,11 +128,23 @@ fn quarantine(state: &State, node: &NodeId, held: Vec<HeldVolume>, now_ms: u64) 
         let same = |known: &&QuarantinedVolume| {
             known.workload == workload && known.volume == held.volume && known.data_generation == data_generation
         };
-        let since_ms = known.iter().find(same).map_or(now_ms, |known| known.since_ms);
-        QuarantinedVolume { workload, volume: held.volume, data_generation, bytes: held.bytes, since_ms }
+        let known = known.iter().find(same);
+        // An agent that was started again measures again; until then what was measured before holds.
+        let bytes = if held.bytes > 0 { held.bytes } else { known.map_or(0, |known| known.bytes) };
+        QuarantinedVolume {
+            workload,
+            volume: held.volume,
+            data_generation,
+            bytes,
+            since_ms: known.map_or(now_ms, |known| known.since_ms),
+            engine_name: held.engine_name,
+            workload_name: held.workload,
+            removal_asked_at_ms: None, // Not the agent's to say.
+        }
     };
     let mut volumes: Vec<_> = held.into_iter().map(volume).collect();
     volumes
         .sort_by(|a, b| (&a.workload, &a.volume, a.data_generation).cmp(&(&b.workload, &b.volume, b.data_generation)));
+    volumes.truncate(limits::QUARANTINE_MAX); // As apply would, and the entry stays small.
     Quarantine { volumes }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cara_core::command::{CloseSession, OpenSession};
-use cara_core::{Answer, Command, Epoch, FEATURE_LEVEL_MIN, MoveId, NodeId, ServerId, desired_set};
+use cara_core::{Answer, Command, Epoch, FEATURE_LEVEL_MIN, MoveId, NodeId, ServerId, desired_set, removals};
 use cara_proto::agent::agent_frame::Frame as From;
 use cara_proto::agent::server_frame::Frame as To;
 use cara_proto::agent::{AgentFrame, Desired, Fence, Goodbye, Heartbeat, HeartbeatAck, Report, ServerFrame, Welcome};
@@ -180,7 +180,6 @@ impl Session {
 
     /// Keeps what is not for the log.
     fn note(&self, report: &Report) {
-        self.api.sessions.hold(&self.node, self.epoch, report.held.clone());
         for said in report.statuses.iter().filter_map(|status| status.transfer.clone()) {
             let id = MoveId::new(said.move_id.as_str());
             let of_here = |mv: &&cara_core::model::Move| mv.is_running() && mv.target == self.node;
@@ -211,6 +210,7 @@ impl Session {
                 .iter()
                 .map(|assignment| wire::assignment(machine.state(), assignment))
                 .collect(),
+            removals: removals(machine.state(), &self.node).map(wire::removal).collect(),
         });
         for transfer in desired.assignments.iter_mut().filter_map(|assignment| assignment.transfer.as_mut()) {
             transfer.source_address = self.api.sessions.volume_address(&NodeId::new(transfer.source_node.as_str()));

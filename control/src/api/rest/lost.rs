@@ -1,10 +1,10 @@
-//! `POST /api/v1/nodes/{node}/lost` and `GET /api/v1/nodes/{node}/volumes`.
+//! `POST /api/v1/nodes/{node}/lost`.
 
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use cara_proto::rest::{Items, LostRequest};
+use cara_proto::rest::LostRequest;
 use http::StatusCode;
 
 use super::{Asker, body};
@@ -20,9 +20,4 @@ pub async fn declare(
 ) -> Result<Response, ApiError> {
     let request: LostRequest = body::parse_or_default(body, api.config.body_max).await?;
     Ok(body::json(StatusCode::OK, &api.lose_node(&asker, &node, &request).await?))
-}
-
-/// Volumes that are kept on a node until somebody decides.
-pub async fn volumes(State(api): State<SharedApi>, Path(node): Path<String>) -> Result<Response, ApiError> {
-    Ok(body::json(StatusCode::OK, &Items { items: api.node_volumes(&node)? }))
 }

@@ -20,6 +20,7 @@ mod nodes;
 mod placement;
 mod servers;
 mod tokens;
+mod volumes;
 mod watch;
 mod workloads;
 
@@ -79,7 +80,8 @@ pub fn router(api: SharedApi) -> Router {
         .route("/{node}/drain", post(drains::start))
         .route("/{node}/drains", get(drains::list))
         .route("/{node}/lost", post(lost::declare))
-        .route("/{node}/volumes", get(lost::volumes))
+        .route("/{node}/volumes", get(volumes::list))
+        .route("/{node}/volumes/{volume}", axum::routing::delete(volumes::remove))
         .route("/{node}/health", get(nodes::health));
     let servers = Router::new()
         .route("/", get(servers::show))
