@@ -13,7 +13,7 @@ use support::*;
 use tar::{Builder, EntryType, Header};
 
 fn pack(tree: &dyn Tree) -> Vec<u8> {
-    tree_to_tar(tree, Vec::new()).unwrap()
+    tree_to_tar(tree, &VolumePath::root(), Vec::new()).unwrap()
 }
 
 fn unpack(archive: &[u8]) -> Result<MemoryTree, VolumeError> {
@@ -31,6 +31,10 @@ fn what_goes_out_comes_back() {
             mutate(&mut tree, &mut rng);
         }
         assert_eq!(dump(&tree), dump(&unpack(&pack(&tree)).unwrap()), "seed {seed}");
+        let prefix = path("some/where");
+        let mut back = MemoryTree::new();
+        tar_to_tree(&tree_to_tar(&tree, &prefix, Vec::new()).unwrap()[..], &prefix, &mut back).unwrap();
+        assert_eq!(dump(&tree), dump(&back), "seed {seed}, under a prefix");
     }
 }
 

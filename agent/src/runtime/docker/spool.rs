@@ -142,13 +142,13 @@ mod tests {
         original.set_meta(&path("pg/link"), &meta(0, 999)).expect("set");
         original.set_meta(&path("pg"), &meta(0o500, 999)).expect("set");
         original.set_meta(&VolumePath::root(), &meta(0o1777, 5)).expect("set");
-        let tar = tree_to_tar(&original, Vec::new()).expect("packed");
+        let tar = tree_to_tar(&original, &VolumePath::root(), Vec::new()).expect("packed");
         let folder = tempfile::tempdir().expect("a folder");
         let spooled = folder.path().join("copy");
         let mut copy = SpoolTree::new(&spooled).expect("made");
         tar_to_tree(&tar[..], &VolumePath::root(), &mut copy).expect("unpacked");
         assert_eq!(digest(&copy), digest(&original));
-        let tar = tree_to_tar(&copy, Vec::new()).expect("packed");
+        let tar = tree_to_tar(&copy, &VolumePath::root(), Vec::new()).expect("packed");
         let mut again = MemoryTree::new();
         tar_to_tree(&tar[..], &VolumePath::root(), &mut again).expect("unpacked");
         assert_eq!(digest(&again), digest(&original));

@@ -66,7 +66,8 @@ impl DockerRuntime {
         let packing = cara_env::blocking(move || {
             let given = whole_seconds(&*tree)?;
             let file = File::create(&packed).map_err(pack_error)?;
-            tree_to_tar(&*tree, BufWriter::new(file))?.flush().map_err(pack_error)?;
+            // With a name of its own: of an entry `./` an engine takes neither owner nor mode.
+            tree_to_tar(&*tree, &mounted(), BufWriter::new(file))?.flush().map_err(pack_error)?;
             Ok::<_, VolumeError>(given)
         });
         let outcome = match packing.await {
@@ -120,8 +121,7 @@ impl DockerRuntime {
         self.remove(&helper).await?;
         let unpacking = cara_env::blocking(move || {
             let mut tree = SpoolTree::new(&folder)?;
-            let prefix = VolumePath::parse(MOUNTED.as_bytes()).expect("it is one plain name");
-            tar_to_tree(BufReader::new(File::open(&archive).map_err(pack_error)?), &prefix, &mut tree)?;
+            tar_to_tree(BufReader::new(File::open(&archive).map_err(pack_error)?), &mounted(), &mut tree)?;
             std::fs::remove_file(&archive).map_err(pack_error)?;
             Ok::<_, VolumeError>(tree)
         });
@@ -144,7 +144,7 @@ impl DockerRuntime {
         let path = archive.to_owned();
         let file = cara_env::blocking(move || File::open(path)).await.map_err(|error| failed("fill", name, &error))?;
         let patient = client.clone().with_timeout(UPLOAD); // The engine answers once it has everything.
-        let options = query::UploadToContainerOptions { path: format!("/{MOUNTED}"), ..Default::default() };
+        let options = query::UploadToContainerOptions { path: "/".into(), ..Default::default() };
         let sending = patient.upload_to_container(&helper, Some(options), bollard::body_stream(pieces(file)));
         self.within("fill", name, UPLOAD, sending).await?;
         self.remove(&helper).await?;
@@ -171,6 +171,10 @@ impl DockerRuntime {
         self.settle("open", name, CHANGE, &[409], create).await?; // One may be left from a copy that was cut off.
         Ok(helper)
     }
+}
+
+fn mounted() -> VolumePath {
+    VolumePath::parse(MOUNTED.as_bytes()).expect("it is one plain name")
 }
 
 fn pieces(file: File) -> impl futures_util::Stream<Item = Bytes> + Send + 'static {

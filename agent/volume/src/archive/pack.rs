@@ -14,11 +14,12 @@ const NAME_BYTES: usize = 100;
 /// Seven octal digits. Linux gives 12 bits to the major number and 20 to the minor one.
 const DEVICE_NUMBER_MAX: u32 = 0o7_777_777;
 
-/// Writes the tree as an archive, the root as `./`, and returns the writer.
+/// Writes the tree as an archive in which all paths begin with `prefix`, and returns the writer. A prefix that is the root
+/// makes the tree's root `./`, which not every reader takes for an entry with an owner and a mode of its own.
 ///
 /// # Errors
 /// When the tree can't be read or changes its size under the copy, or the archive can't be written.
-pub fn tree_to_tar<W: Write>(tree: &dyn Tree, writer: W) -> Result<W, VolumeError> {
+pub fn tree_to_tar<W: Write>(tree: &dyn Tree, prefix: &VolumePath, writer: W) -> Result<W, VolumeError> {
     let mut builder = Builder::new(writer);
     let mut leads: BTreeMap<u64, VolumePath> = BTreeMap::new();
     let mut walk = Walk::new();
@@ -31,7 +32,7 @@ pub fn tree_to_tar<W: Write>(tree: &dyn Tree, writer: W) -> Result<W, VolumeErro
             lead = leads.get(&stat.inode).cloned();
             leads.entry(stat.inode).or_insert_with(|| path.clone());
         }
-        append(&mut builder, tree, &path, &stat, lead.as_ref())?;
+        append(&mut builder, tree, prefix, &path, &stat, lead.as_ref())?;
     }
     builder.into_inner().map_err(failed("write"))
 }
@@ -39,20 +40,18 @@ pub fn tree_to_tar<W: Write>(tree: &dyn Tree, writer: W) -> Result<W, VolumeErro
 fn append<W: Write>(
     builder: &mut Builder<W>,
     tree: &dyn Tree,
+    prefix: &VolumePath,
     path: &VolumePath,
     stat: &Stat,
     lead: Option<&VolumePath>,
 ) -> Result<(), VolumeError> {
     let meta = Meta::read(tree, path, stat)?;
-    let mut name = path.as_bytes().to_vec();
-    if path.is_root() {
-        name.push(b'.');
-    }
+    let mut name = below(prefix, path);
     if stat.kind == Kind::Folder {
         name.push(b'/');
     }
     let (kind, link, size) = match (lead, stat.kind) {
-        (Some(lead), _) => (EntryType::Link, lead.as_bytes().to_vec(), 0),
+        (Some(lead), _) => (EntryType::Link, below(prefix, lead), 0),
         (None, Kind::Folder) => (EntryType::Directory, Vec::new(), 0),
         (None, Kind::File) => (EntryType::Regular, Vec::new(), stat.size),
         (None, Kind::Symlink) => (EntryType::Symlink, tree.link_target(path)?, 0),
@@ -84,6 +83,16 @@ fn append<W: Write>(
     header.set_cksum();
     let content = Content { tree, path, at: 0, left: size, buffer: Vec::new(), from: 0 };
     builder.append(&header, content).map_err(failed("write"))
+}
+
+/// A path of the tree as the archive says it.
+fn below(prefix: &VolumePath, path: &VolumePath) -> Vec<u8> {
+    match (prefix.is_root(), path.is_root()) {
+        (true, true) => b".".to_vec(),
+        (true, false) => path.as_bytes().to_vec(),
+        (false, true) => prefix.as_bytes().to_vec(),
+        (false, false) => [prefix.as_bytes(), path.as_bytes()].join(&b'/'),
+    }
 }
 
 fn append_records<W: Write>(
