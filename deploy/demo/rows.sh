@@ -101,7 +101,7 @@ set_keys() {
 
 keys_are_there_after_restart() {
   ctl databases restart cache >>"$DIR/ctl.log" || return
-  within "$START_S" keys_are_there
+  within "$START_S" keys_are_there 2>/dev/null # It may not be up yet.
 }
 
 keys_are_there() {

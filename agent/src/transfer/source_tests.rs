@@ -126,7 +126,7 @@ async fn a_target_that_was_told_first_is_answered_once_this_node_is_told() {
     let (clock, desired) = (ManualClock::new(), watch::Sender::new(None));
     let tell = async {
         for assignments in [vec![], vec![assignment()]] {
-            desired.send_replace(Some(Arc::new(Desired { fence: None, assignments })));
+            desired.send_replace(Some(Arc::new(Desired { assignments, ..Desired::default() })));
             tokio::task::yield_now().await;
         }
     };

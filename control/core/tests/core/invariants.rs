@@ -173,6 +173,21 @@ fn what_is_wrong_with_a_move_is_found() {
         m.phase = MovePhase::Place;
     });
     found(&both, InvariantId::OneRunner);
+    // Data that were given up although they are in use, and a volume of them that is to go.
+    let one = state.workload_by_name(WorkloadKind::App, "one").unwrap();
+    let key = format!("workload/{}", one.uid);
+    let (uid, data_generation) = (one.uid.clone(), one.data_generation);
+    let given_up = broken(&failed, &key, |w: &mut Workload| w.fresh_data = true);
+    node(&given_up, InvariantId::RemovedUnneeded, |n| {
+        let asked = Some(1);
+        let volume =
+            QuarantinedVolume { workload: uid, data_generation, removal_asked_at_ms: asked, ..Default::default() };
+        n.quarantine = vec![volume];
+    });
+    // The node that should go on serving it has it no more.
+    let elsewhere = state.node_by_name("c").unwrap().id.clone();
+    let unserved = broken(&state, "move/m1", |m: &mut Move| (m.stateful, m.source) = (false, elsewhere));
+    found(&unserved, InvariantId::ServedThroughout);
     for (from, to, id) in
         [("move/m1", "move/m2", InvariantId::RunningMoveOnce), ("drain/d1", "drain/d2", InvariantId::RunningDrainOnce)]
     {
