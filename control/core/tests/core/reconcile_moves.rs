@@ -83,8 +83,8 @@ fn a_wait_is_written_down_once_and_ends_after_five_minutes() {
     assert_eq!(world.mv("m1").phase, MovePhase::Rollback);
 }
 
-#[test]
-fn the_old_copy_goes_on_for_the_shutdown_delay_also_under_a_new_leader() {
+/// A move of what has no state, just switched.
+fn switched() -> (World, Heard) {
     let (mut world, mut heard) = moving(false);
     say(&mut world, Phase::Pending, |status| status.ready = true);
     pass(&mut world, &mut heard, 0);
@@ -93,6 +93,12 @@ fn the_old_copy_goes_on_for_the_shutdown_delay_also_under_a_new_leader() {
     pass(&mut world, &mut heard, 0);
     assert_eq!(world.mv("m1").phase, MovePhase::StopOld);
     pass(&mut world, &mut heard, 0);
+    (world, heard)
+}
+
+#[test]
+fn the_old_copy_goes_on_for_the_shutdown_delay_also_under_a_new_leader() {
+    let (mut world, mut heard) = switched();
     let held = pass(&mut world, &mut heard, 4_000);
     assert_eq!((held.commands.len(), held.wake_at), (0, Some(5_000)));
     // Another leader, which can't know how long it has lasted, gives it the full time.
@@ -226,14 +232,7 @@ fn a_failed_last_copy_goes_on_in_its_round_and_ends_with_the_source_running() {
 
 #[test]
 fn an_old_copy_that_its_source_never_reports_gone_is_left_to_it() {
-    let (mut world, mut heard) = moving(false);
-    say(&mut world, Phase::Pending, |status| status.ready = true);
-    pass(&mut world, &mut heard, 0);
-    say(&mut world, Phase::Running, |status| status.containers = vec![ContainerStatus::default()]);
-    pass(&mut world, &mut heard, 0);
-    pass(&mut world, &mut heard, 0);
-    assert_eq!(world.mv("m1").phase, MovePhase::StopOld);
-    pass(&mut world, &mut heard, 0);
+    let (mut world, mut heard) = switched();
     pass(&mut world, &mut heard, 5 * MINUTE_MS - 1);
     assert_eq!(world.mv("m1").phase, MovePhase::StopOld);
     pass(&mut world, &mut heard, 5 * MINUTE_MS);
