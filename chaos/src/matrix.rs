@@ -168,7 +168,7 @@ fn bare(name: String, duration: u64, fault: Vec<Fault>) -> Scenario {
         about: String::new(),
         tags: Vec::new(),
         seen_at: Vec::new(),
-        cluster: Cluster { agents: 4, clients: 4, ..Cluster::default() },
+        cluster: Cluster { agents: 4, clients: 6, ..Cluster::default() },
         workload: Workload::default(),
         run: RunSpec {
             duration: seconds(duration),
@@ -298,8 +298,9 @@ fn ops(duration: u64) -> Vec<PlannedOp> {
         let at = second * 1_000;
         // Writes make the log grow, so that snapshots are built and followers fall behind.
         for quarter in 0..5 {
-            push(1, at + quarter * 200, OpKind::Write, second * 5 + quarter);
-            push(2, at + quarter * 200 + 90, OpKind::Write, second * 5 + quarter + 1);
+            for (writer, late) in [(1, 0), (2, 90), (5, 40), (6, 140)] {
+                push(writer, at + quarter * 200 + late, OpKind::Write, second * 5 + quarter + late % 4);
+            }
         }
         push(3, at + 150, OpKind::Create, 0);
         if second % 3 == 2 {
