@@ -118,7 +118,7 @@ pub fn plan(
     }
     for (uid, footprint) in observed.workloads.iter().filter(|(uid, _)| !wanted.contains_key(uid.as_str())) {
         let mut list = Vec::new();
-        leave::remove(footprint, None, &mut list);
+        leave::disown(footprint, staged, &mut list);
         remove::given_up(removals, None, (uid, footprint), tracker, now, &mut list, &mut plan.wake_at);
         plan.add(uid, list, tracker, now);
     }

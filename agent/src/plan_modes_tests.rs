@@ -204,6 +204,18 @@ fn discard_deletes_a_copy_that_nothing_has_mounted() {
 }
 
 #[test]
+fn a_copy_goes_also_when_its_move_was_forgotten_meanwhile_and_what_has_run_stays() {
+    let mut node = Node::new();
+    node.settle(&[in_mode("receive", 4)]);
+    node.settle(&[]);
+    assert_eq!(node.counts(), (0, 0, 0));
+    node.settle(&[in_mode("receive", 5)]);
+    node.settle(&[in_mode("run", 5)]);
+    node.settle(&[]);
+    assert_eq!(node.volumes(), [volume("data", 5)]);
+}
+
+#[test]
 fn discard_keeps_what_has_run() {
     let mut node = Node::new();
     node.settle(&[in_mode("receive", 4)]);

@@ -61,6 +61,15 @@ pub(super) fn discard(
     }
 }
 
+/// Nothing here has a grant any more: all goes, and so do copies that were made to be filled and never mounted. Their move was
+/// taken back while this node was away; nobody else knows of them, and nothing was ever written but at their source.
+pub(super) fn disown(footprint: &Footprint, staged: &BTreeSet<String>, list: &mut Vec<Action>) {
+    remove(footprint, None, list);
+    let copies = footprint.managed_volumes().filter(|volume| staged.contains(&volume.name));
+    let steps = copies.map(|volume| Step::RemoveVolume(volume.name.clone()));
+    list.extend(steps.map(|step| Action { service: String::new(), step }));
+}
+
 /// The managed volumes that exactly this placement has made to be filled, and that no container has ever mounted.
 pub(crate) fn unmounted_copies<'a>(
     footprint: &'a Footprint,

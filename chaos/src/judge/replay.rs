@@ -9,6 +9,7 @@ use std::time::Duration;
 use cara_checker::raft::Raft;
 use cara_checker::volumes::Lineage;
 use cara_checker::{Finding, rules};
+use cara_core::model::Workload;
 use cara_core::{State, codec, invariant};
 use raft_store::Position;
 
@@ -33,8 +34,8 @@ pub struct Replay {
     names: BTreeMap<u64, String>,
     /// Uids of workloads that two copies would destroy, as far as any state had them.
     pub stateful: BTreeSet<String>,
-    /// Uids of all workloads that any state had.
-    known: BTreeSet<String>,
+    /// The last grant that any state had of a workload, by uid.
+    known: BTreeMap<String, u64>,
     /// Uids of the workloads in the newest state.
     wanted: BTreeSet<String>,
     /// Data generations that were in force, by uid, in order.
@@ -128,7 +129,8 @@ impl Replay {
     fn note(&mut self) {
         self.stateful.extend(self.state.workloads().filter(|w| is_stateful(w)).map(|w| w.uid.to_string()));
         self.wanted = self.state.workloads().map(|w| w.uid.to_string()).collect();
-        self.known.extend(self.wanted.iter().cloned());
+        let granted = |w: &Workload| w.placement.as_ref().map(|placement| (w.uid.to_string(), placement.generation.0));
+        self.known.extend(self.state.workloads().filter_map(granted));
         self.names.extend(self.state.servers().map(|server| (server.id.0, server.name.clone())));
         for workload in self.state.workloads() {
             let known = self.lineage.entry(workload.uid.to_string()).or_default();
@@ -143,12 +145,17 @@ impl Replay {
         }
     }
 
-    /// A workload leaves the state only when its node has proved that nothing of it runs any more.
+    /// A workload leaves the state only when its node has proved that nothing of it runs any more. Older copies of what has no
+    /// state may be left on a node that is away: it removes them when it is back, which the end of a run looks at.
     pub fn deleted_but_running(&self, cluster: &Cluster, at: Duration) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (node, engine) in &cluster.engines {
-            let gone = |uid: &str| self.known.contains(uid) && !self.wanted.contains(uid);
-            for running in engine.running().into_iter().filter(|running| gone(&running.uid)) {
+            let must_be_gone = |uid: &str, generation: u64| {
+                let last = self.known.get(uid).filter(|_| !self.wanted.contains(uid));
+                last.is_some_and(|last| generation >= *last || self.stateful.contains(uid))
+            };
+            let running = engine.running().into_iter();
+            for running in running.filter(|running| must_be_gone(&running.uid, running.generation)) {
                 let text = format!("{} runs, and the state has forgotten it", running.uid);
                 findings.push(Finding::new(at, rules::COPIES_ONE, node, text));
             }
