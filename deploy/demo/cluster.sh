@@ -1,6 +1,6 @@
 # A cluster of servers for demo.sh and the tests beside it, and questions to it. Sourced after lib.sh, not run.
 #
-# Needs: BIN (folder of the binaries), DIR (temporary folder of the run).
+# Needs: BIN (folder of the binaries), and a function clean_up; begin_run makes DIR, the temporary folder of the run.
 
 # Where the servers listen.
 HOST=127.0.0.1
@@ -10,6 +10,21 @@ RUN_FLAGS=()
 READY_S=30
 
 declare -A ADDRESS PID
+
+need_programs() { # make target that builds them
+  local program
+  for program in cara-server cara-agent caractrl; do
+    [ -x "$BIN/$program" ] || die "no $BIN/$program: run \`make $1\`, or build and set CARA_BIN"
+  done
+}
+
+# Sets DIR; whatever ends the script, clean_up comes last.
+begin_run() { # name
+  trap clean_up EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  DIR=$(mktemp -d "${TMPDIR:-/tmp}/cara-$1.XXXXXX")
+}
 
 init_first() {
   ADDRESS[s1]=$HOST:$(free_port)
@@ -49,6 +64,20 @@ all_vote() {
 }
 
 # === questions to the cluster
+
+# For clients that ask without caractrl.
+write_ca() { json_field ca_pem <"$DIR/s1/server.json" | sed 's/\\n/\n/g' >"$DIR/ca.pem"; }
+# The field of an answer of the first server that gives one. The token goes through a pipe: arguments can be seen by everyone.
+# A second for each: whoever asks while no server leads must be back before what it knows is out of date.
+ask_servers() { # path field
+  local server found
+  for server in ${CARA_SERVERS//,/ }; do
+    found=$(curl -sf -m 1 --cacert "$DIR/ca.pem" -H @<(echo "Authorization: Bearer $CARA_TOKEN") \
+      "https://$server/api/v1/$1" | json_field "$2")
+    [ -z "$found" ] || { echo "$found"; return; }
+  done
+  return 1
+}
 
 ctl() { "$BIN/caractrl" "$@" 2>>"$DIR/ctl.log"; }
 ctl_quiet() { ctl "$@" >/dev/null; }

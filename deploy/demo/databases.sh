@@ -33,14 +33,9 @@ OFFLINE_S=40
 BALLAST_ROWS=200000
 
 main() {
-  for program in cara-server cara-agent caractrl; do
-    [ -x "$BIN/$program" ] || die "no $BIN/$program: run \`make test-databases\`, or build and set CARA_BIN"
-  done
+  need_programs test-databases
   check_needs
-  trap clean_up EXIT
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
-  DIR=$(mktemp -d "${TMPDIR:-/tmp}/cara-databases.XXXXXX")
+  begin_run databases
   # Agents are missed soon, so that a lost one is lost within the test.
   RUN_FLAGS=(--agent-heartbeat-s 2)
 
@@ -136,16 +131,10 @@ runs_on() { # name node
 
 # Sets HOST_NOW, PORT_NOW and PASSWORD_NOW: where the database is now, as the cluster says.
 ask_where() { # name
-  local server url
-  for server in ${CARA_SERVERS//,/ }; do
-    # The token goes through a pipe: arguments can be seen by everyone.
-    url=$(curl -sf -m 2 --cacert "$DIR/ca.pem" -H @<(echo "Authorization: Bearer $CARA_TOKEN") \
-      "https://$server/api/v1/databases/$1/connection" | json_field url)
-    [[ $url =~ ^[a-z]+://[a-z]*:([0-9a-f]+)@([0-9.]+):([0-9]+)/ ]] || continue
-    PASSWORD_NOW=${BASH_REMATCH[1]} HOST_NOW=${BASH_REMATCH[2]} PORT_NOW=${BASH_REMATCH[3]}
-    return 0
-  done
-  return 1
+  local url
+  url=$(ask_servers "databases/$1/connection" url)
+  [[ $url =~ ^[a-z]+://[a-z]*:([0-9a-f]+)@([0-9.]+):([0-9]+)/ ]] || return
+  PASSWORD_NOW=${BASH_REMATCH[1]} HOST_NOW=${BASH_REMATCH[2]} PORT_NOW=${BASH_REMATCH[3]}
 }
 
 # === moves

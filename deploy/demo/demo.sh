@@ -24,13 +24,8 @@ PULL_UP_S=60
 FAILOVER_S=30
 
 main() {
-  for program in cara-server cara-agent caractrl; do
-    [ -x "$BIN/$program" ] || die "no $BIN/$program: run \`make demo\`, or build and set CARA_BIN"
-  done
-  trap clean_up EXIT
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
-  DIR=$(mktemp -d "${TMPDIR:-/tmp}/cara-demo.XXXXXX")
+  need_programs demo
+  begin_run demo
   choose_runtime
 
   title "a cluster of three servers"

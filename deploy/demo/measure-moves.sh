@@ -27,10 +27,7 @@ main() {
   [ $# -gt 0 ] || set -- files gigabyte delta
   deploy/setup/docker.sh || die "no Docker engine (see above)"
   deploy/setup/busybox-image.sh >/dev/null || die "no image (see above)"
-  trap clean_up EXIT
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
-  DIR=$(mktemp -d "${TMPDIR:-/tmp}/cara-measure.XXXXXX")
+  begin_run measure
   make_lan && init_first || die "no cluster: look into $DIR"
   for name in "${AGENTS[@]}"; do
     make_machine "$name" "${name#n}" && load_images "$name" caravanserai/busybox:local && enrol_machine "$name" ||

@@ -28,17 +28,13 @@ web_runs() { ctl get app web -o json | grep -q '"phase": *"Running"'; }
 
 # Where it is now. While no server leads nobody knows better than before.
 ask_where_web() {
-  local server address
-  for server in ${CARA_SERVERS//,/ }; do
-    address=$(curl -sf -m 1 --cacert "$DIR/ca.pem" -H @<(echo "Authorization: Bearer $CARA_TOKEN") \
-      "https://$server/api/v1/apps/web" | json_field address)
-    [ -z "$address" ] || { WEB_NOW=$address; return; }
-  done
+  local address
+  address=$(ask_servers apps/web address) && WEB_NOW=$address
   [ -n "${WEB_NOW:-}" ]
 }
 
 start_asking() {
-  json_field ca_pem <"$DIR/s1/server.json" | sed 's/\\n/\n/g' >"$DIR/ca.pem"
+  write_ca
   : >"$DIR/asking"
   : >"$DIR/answers"
   keep_asking &

@@ -8,7 +8,7 @@ REDIS_KEYS=2000
 
 start_writing() {
   docker run -d --rm --network host --name "$LAN-client" --entrypoint sleep postgres:local 100000 >/dev/null || return
-  json_field ca_pem <"$DIR/s1/server.json" | sed 's/\\n/\n/g' >"$DIR/ca.pem"
+  write_ca
   ask_where orders || return
   psql_once orders -c "CREATE TABLE rows (n bigint NOT NULL)" -c "CREATE TABLE ballast AS SELECT i, 0 AS v,
     repeat(md5(i::text), 4) AS text FROM generate_series(1, $BALLAST_ROWS) i" -c "CHECKPOINT" >/dev/null || return
