@@ -12,6 +12,8 @@ use cara_core::model::{
 };
 use cara_env::Rng;
 
+use crate::wire::reached_at;
+
 /// The service that a database's container becomes.
 const SERVICE: &str = "db";
 /// Its data.
@@ -221,16 +223,8 @@ pub fn url(state: &State, database: &Workload) -> Option<String> {
     let (before, after) = recipe(database.spec.database.as_ref()?.engine).url;
     let Drawn { password, host_port } = Drawn::of(database)?;
     let address = &state.node(&database.placement.as_ref()?.node)?.address;
-    let host = match address.rsplit_once(':') {
-        // An IPv6 address has colons of its own, and none behind it without brackets.
-        Some((host, port)) if port.parse::<u16>().is_ok() && (!host.contains(':') || host.starts_with('[')) => host,
-        Some(_) | None => address.as_str(),
-    };
-    if host.is_empty() {
-        return None;
-    }
-    let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
-    Some(format!("{before}{password}@{host}:{host_port}{after}"))
+    let place = reached_at(address, host_port)?;
+    Some(format!("{before}{password}@{place}{after}"))
 }
 
 /// The variables that tell a workload where the databases are that it uses. They are made when the node is told, not

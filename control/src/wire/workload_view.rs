@@ -4,8 +4,8 @@ use cara_core::model::{Ingress, Workload, WorkloadKind};
 use cara_core::{NodeId, State};
 use cara_proto::rest;
 
-use super::rfc3339;
 use super::service::service_view;
+use super::{reached_at, rfc3339};
 use crate::engines;
 
 /// A workload as the API shows it; its spec can be applied again as it is.
@@ -117,21 +117,18 @@ fn endpoints(state: &State, from: &Workload) -> Vec<rest::Endpoint> {
     for service in &from.spec.services {
         for port in &service.ports {
             let Some(host_port) = port.host_port else { continue };
-            let host = match port.bind_address.as_str() {
+            let bound_to = match port.bind_address.as_str() {
                 "" => "127.0.0.1",
                 // All addresses of the node: the one that it is known by will do, if it is known.
                 "0.0.0.0" | "::" if !node.address.is_empty() => &node.address,
                 literal => literal,
             };
+            let Some(address) = reached_at(bound_to, host_port) else { continue };
             endpoints.push(rest::Endpoint {
                 service: service.name.clone(),
                 container_port: u16::try_from(port.container_port).unwrap_or_default(),
                 protocol: port.protocol.to_string(),
-                address: if host.contains(':') {
-                    format!("[{host}]:{host_port}")
-                } else {
-                    format!("{host}:{host_port}")
-                },
+                address,
             });
         }
     }
