@@ -425,11 +425,6 @@ impl Cluster {
         self.world.incarnation(server) + u64::from(!self.world.is_running(server))
     }
 
-    /// Changes exactly when what is on the server's disk does.
-    pub fn written(&self, server: &str) -> u64 {
-        self.world.disk(server).written()
-    }
-
     /// Where RocksDB and the model of a disk differed, if both are used.
     pub fn disagreements(&self) -> Vec<String> {
         self.rocks.as_ref().map(RocksLane::disagreements).unwrap_or_default()

@@ -41,9 +41,17 @@ pub(super) fn remove(footprint: &Footprint, up_to: Option<u64>, list: &mut Vec<A
     if newer || cara_env::planted("orphan-not-removed") {
         return;
     }
-    let networks = footprint.networks.iter().cloned().map(Step::RemoveNetwork);
-    let volumes = footprint.ephemeral_volumes().map(|volume| Step::RemoveVolume(volume.name.clone()));
-    list.extend(networks.chain(volumes).map(|step| Action { service: String::new(), step }));
+    list.extend(footprint.networks.iter().cloned().map(|network| of_workload(Step::RemoveNetwork(network))));
+    remove_volumes(footprint.ephemeral_volumes(), list);
+}
+
+fn remove_volumes<'a>(volumes: impl Iterator<Item = &'a StoredVolume>, list: &mut Vec<Action>) {
+    list.extend(volumes.map(|volume| of_workload(Step::RemoveVolume(volume.name.clone()))));
+}
+
+/// A step that belongs to no single service.
+fn of_workload(step: Step) -> Action {
+    Action { service: String::new(), step }
 }
 
 /// As [`remove`], and the copies go that were made for this placement and never mounted.
@@ -55,9 +63,7 @@ pub(super) fn discard(
 ) {
     remove(footprint, Some(assignment.generation), list);
     if !has_newer(footprint, assignment.generation) {
-        let copies = unmounted_copies(footprint, assignment.generation, staged);
-        let steps = copies.map(|volume| Step::RemoveVolume(volume.name.clone()));
-        list.extend(steps.map(|step| Action { service: String::new(), step }));
+        remove_volumes(unmounted_copies(footprint, assignment.generation, staged), list);
     }
 }
 
@@ -65,9 +71,7 @@ pub(super) fn discard(
 /// taken back while this node was away; nobody else knows of them, and nothing was ever written but at their source.
 pub(super) fn disown(footprint: &Footprint, staged: &BTreeSet<String>, list: &mut Vec<Action>) {
     remove(footprint, None, list);
-    let copies = footprint.managed_volumes().filter(|volume| staged.contains(&volume.name));
-    let steps = copies.map(|volume| Step::RemoveVolume(volume.name.clone()));
-    list.extend(steps.map(|step| Action { service: String::new(), step }));
+    remove_volumes(footprint.managed_volumes().filter(|volume| staged.contains(&volume.name)), list);
 }
 
 /// The managed volumes that exactly this placement has made to be filled, and that no container has ever mounted.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use cara_netsim::trace::fingerprint;
+
 /// Follows key/value pairs. Equal pairs have equal sums, in whatever order they were written.
 #[derive(Debug, Default)]
 pub struct Pairs {
@@ -29,11 +31,9 @@ impl Pairs {
     }
 }
 
-/// FNV-1a with 64 bits over the key, its length and the value: what has changed by accident is told apart.
+/// The length of the key says where the value begins.
 fn hash(key: &[u8], value: &[u8]) -> u64 {
-    let length = (key.len() as u64).to_le_bytes();
-    let bytes = length.iter().chain(key).chain(value);
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    fingerprint(&[&(key.len() as u64).to_le_bytes(), key, value].concat())
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ fn visitor(state: &State, mv: &Move, node: &NodeId) -> Option<Assignment> {
         MovePhase::Place | MovePhase::Verify if is_target => Some(target(Mode::Run)),
         MovePhase::Rollback if is_target => Some(target(Mode::Discard)),
         MovePhase::StopOld if !is_target => {
-            let mode = if mv.is_old_copy_up() && !workload.spec.suspended { Mode::Run } else { Mode::Retire };
+            let mode = if mv.old_copy_serves(workload) { Mode::Run } else { Mode::Retire };
             Some(assignment(workload, mv.source_generation, mv.source_data_generation, mode, None))
         }
         MovePhase::Preflight | MovePhase::StopSource | MovePhase::CopyVolumes | MovePhase::Place => None,

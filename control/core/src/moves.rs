@@ -184,7 +184,7 @@ fn stop_old(state: &State, mv: &Move, workload: &Workload) -> Verdict {
         let detail = format!("source {} is offline: it removes its old copy when it is back", name(state, &mv.source));
         return Verdict::Ready(Next::Phase(MovePhase::Finalize), detail);
     }
-    if mv.is_old_copy_up() && !workload.spec.suspended {
+    if mv.old_copy_serves(workload) {
         let detail = "the old copy goes on while clients find the new one";
         return Verdict::Hold(Next::Release, detail.into(), mv.settings.shutdown_delay_ms);
     }

@@ -120,7 +120,7 @@ pub fn check_step(before: &State, after: &State) -> Vec<Violation> {
 }
 
 /// Everything that does not hold between a state and any later one of the same log, however many entries lie between.
-pub fn check_later(before: &State, after: &State) -> Vec<Violation> {
+fn check_later(before: &State, after: &State) -> Vec<Violation> {
     let mut found = Found(Vec::new());
     let rises = before.at_ms() <= after.at_ms() && before.revision() <= after.revision();
     found.expect(rises, InvariantId::LogTimeRises, || format!("revision {}", after.revision()));

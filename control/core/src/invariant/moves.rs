@@ -55,9 +55,9 @@ pub(super) fn check(state: &State, found: &mut Found) {
 
 /// Is the source of a running move told to run what has no state, as long as it must?
 fn is_served(state: &State, mv: &Move) -> bool {
-    let suspended = state.workload(&mv.workload).is_none_or(|workload| workload.spec.suspended);
+    let Some(workload) = state.workload(&mv.workload) else { return true };
     let lost = state.node(&mv.source).is_none_or(|node| node.lost);
-    if mv.stateful || suspended || lost || (mv.is_committed() && !mv.is_old_copy_up()) {
+    if mv.stateful || workload.spec.suspended || lost || (mv.is_committed() && !mv.old_copy_serves(workload)) {
         return true;
     }
     desired_set(state, &mv.source).iter().any(|a| a.uid == mv.workload && a.mode == Mode::Run)

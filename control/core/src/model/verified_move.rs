@@ -13,7 +13,7 @@
 //! run: the target only after the source's stop was recorded, the source again only after the target's copy was reported
 //! gone, or given up.
 
-use super::{WorkloadKind, WorkloadStatus};
+use super::{Workload, WorkloadKind, WorkloadStatus};
 use crate::id::{DrainId, Generation, MoveId, NodeId, Revision, WorkloadUid};
 use crate::wire::wire_enum;
 
@@ -235,9 +235,10 @@ impl Move {
         }
     }
 
-    /// True after the switch of what has no state, until the source is told to remove its old copy: both copies serve.
-    pub fn is_old_copy_up(&self) -> bool {
-        !self.stateful && self.phase == MovePhase::StopOld && !self.source_released
+    /// True after the switch of what has no state, until the source is told to remove its old copy of this workload: both
+    /// copies serve. Of what is suspended nothing does.
+    pub fn old_copy_serves(&self, workload: &Workload) -> bool {
+        !self.stateful && self.phase == MovePhase::StopOld && !self.source_released && !workload.spec.suspended
     }
 
     /// True while it may still be taken back.

@@ -10,11 +10,7 @@ use cara_core::*;
 fn moving() -> (World, WorkloadUid) {
     let mut world = World::moving();
     let a = world.node("a");
-    let mut store = world.app_command("store", "redis:7");
-    store.kind = WorkloadKind::Database;
-    store.spec.database = Some(DatabaseSpec { engine: Engine::Redis, version: "7".into() });
-    store.spec.volumes = vec![VolumeSpec { name: "data".into(), kind: VolumeKind::Managed }];
-    let store = world.workload_answer(store).uid;
+    let store = world.database("store");
     world.node("b");
     let c = world.node("c");
     let mut web = world.app_command("web", "nginx");

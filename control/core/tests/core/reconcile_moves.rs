@@ -105,9 +105,10 @@ fn the_old_copy_goes_on_for_the_shutdown_delay_also_under_a_new_leader() {
     let mut heard = Heard { leader_since_ms: 9_000_000, ..Heard::default() };
     assert_eq!(pass(&mut world, &mut heard, 9_000_000).commands, []);
     assert_eq!(pass(&mut world, &mut heard, 9_004_999).commands, []);
-    assert!(world.mv("m1").is_old_copy_up());
+    let serves = |world: &World| world.mv("m1").old_copy_serves(world.workload("web"));
+    assert!(serves(&world));
     assert_eq!(pass(&mut world, &mut heard, 9_005_000).commands.len(), 1);
-    assert_eq!((world.mv("m1").phase, world.mv("m1").is_old_copy_up()), (MovePhase::StopOld, false));
+    assert_eq!((world.mv("m1").phase, serves(&world)), (MovePhase::StopOld, false));
     assert_eq!(pass(&mut world, &mut heard, 9_005_000).commands, [], "now the source's word is waited for");
 }
 
@@ -246,11 +247,7 @@ fn an_old_copy_that_its_source_never_reports_gone_is_left_to_it() {
 fn who_uses_a_database_is_restarted_when_it_is_placed_again_after_its_node_was_lost() {
     let mut world = World::moving();
     let a = world.node("a");
-    let mut store = world.app_command("store", "redis:7");
-    store.kind = WorkloadKind::Database;
-    store.spec.database = Some(DatabaseSpec { engine: Engine::Redis, version: "7".into() });
-    store.spec.volumes = vec![VolumeSpec { name: "data".into(), kind: VolumeKind::Managed }];
-    let store = world.workload_answer(store).uid;
+    let store = world.database("store");
     world.node("b");
     let mut web = world.app_command("web", "nginx");
     web.spec.dependencies = vec!["store".into()];

@@ -212,6 +212,15 @@ impl World {
         }
     }
 
+    /// A Redis with one managed volume.
+    pub fn database(&mut self, name: &str) -> WorkloadUid {
+        let mut command = self.app_command(name, "redis:7");
+        command.kind = WorkloadKind::Database;
+        command.spec.database = Some(DatabaseSpec { engine: Engine::Redis, version: "7".into() });
+        command.spec.volumes = vec![VolumeSpec { name: "data".into(), kind: VolumeKind::Managed }];
+        self.workload_answer(command).uid
+    }
+
     pub fn workload_answer(&mut self, command: impl Into<Command>) -> reply::WorkloadAnswer {
         match self.ok(command).answer {
             Answer::Workload(answer) => answer,
