@@ -9,8 +9,8 @@ use cara_transport::JoinToken;
 pub const VOLUME_LISTEN_DEFAULT: &str = "0.0.0.0:7444";
 
 /// The highest feature level that this version supports, as servers count them. From 2 on an agent knows the modes of an
-/// assignment and volumes by data generation.
-pub const FEATURE_LEVEL: u32 = 2;
+/// assignment and volumes by data generation; from 3 on it can enrol again while it runs and follow a rotation of the CA.
+pub const FEATURE_LEVEL: u32 = 3;
 
 /// How one agent runs. [`Config::new`] gives production's defaults; tests and the simulator shorten the times.
 #[derive(Debug, Clone)]

@@ -22,6 +22,9 @@ pub const FEATURE_LEVEL_MIN: u32 = 1;
 pub enum Feature {
     /// Moves, drains, lost nodes, suspended workloads, dependencies, resource requests.
     Moves,
+    /// Enrolling again, rotation of the CA and of the sealing key, scopes of API tokens, and what came with them in the
+    /// records of nodes, tokens and the audit.
+    Lifecycle,
 }
 
 impl Feature {
@@ -29,12 +32,14 @@ impl Feature {
     pub fn level(self) -> u32 {
         match self {
             Feature::Moves => 2,
+            Feature::Lifecycle => 3,
         }
     }
 
     fn words(self) -> &'static str {
         match self {
             Feature::Moves => "moving, draining, suspending and resource requests",
+            Feature::Lifecycle => "enrolling again, rotation of the CA and scopes of API tokens",
         }
     }
 }

@@ -50,4 +50,4 @@ pub use state::{Key, State};
 
 /// The highest feature level that this version supports. Not asked by apply, which goes by the replicated level: each
 /// server announces its own, and the leader raises that of the cluster once all servers support it.
-pub const FEATURE_LEVEL: u32 = 2;
+pub const FEATURE_LEVEL: u32 = 3;

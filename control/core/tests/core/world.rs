@@ -37,8 +37,13 @@ impl World {
 
     /// A cluster whose servers all know moves.
     pub fn moving() -> World {
+        World::that_knows(Feature::Moves)
+    }
+
+    /// A cluster whose servers all know this and what came before it.
+    pub fn that_knows(feature: Feature) -> World {
         let mut world = World::new();
-        world.ok(SetFeatureLevel { level: Feature::Moves.level() });
+        world.ok(SetFeatureLevel { level: feature.level() });
         world
     }
 
