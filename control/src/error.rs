@@ -38,6 +38,9 @@ pub enum ApiError {
         /// What the token has.
         has: &'static str,
     },
+    /// None of the token's scopes covers it. Says no more on purpose: whether it exists is not theirs to know.
+    #[error("the token's scopes don't cover this")]
+    OutOfScope,
     /// The request itself is wrong.
     #[error("{detail}")]
     Bad {
@@ -85,6 +88,7 @@ impl ApiError {
             Self::StorageFull => "storage-full",
             Self::Unauthenticated(_) => "unauthenticated",
             Self::Forbidden { .. } => "forbidden",
+            Self::OutOfScope => "out-of-scope",
             Self::Bad { code, .. } | Self::Missing { code, .. } => code,
             Self::Busy(_) => "busy",
             Self::Internal(_) => "internal",
@@ -101,6 +105,7 @@ impl ApiError {
             Self::StorageFull => "make room on the leader's disk, or delete something; then try again",
             Self::Unauthenticated(_) => "pass a token: Authorization: Bearer cara_...",
             Self::Forbidden { .. } => "use a token with that ability",
+            Self::OutOfScope => "use a token whose scopes cover it, or one without scopes",
             Self::Bad { hint, .. } | Self::Missing { hint, .. } => hint,
             Self::Busy(_) => "try again in a moment",
             Self::Internal(_) => "look for the request id in the servers' logs and report it",
@@ -121,7 +126,7 @@ impl ApiError {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
-            Self::Forbidden { .. } => StatusCode::FORBIDDEN,
+            Self::Forbidden { .. } | Self::OutOfScope => StatusCode::FORBIDDEN,
             Self::Bad { status, .. } => *status,
             Self::Missing { code: "compacted", .. } => StatusCode::GONE,
             Self::Missing { .. } => StatusCode::NOT_FOUND,

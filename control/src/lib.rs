@@ -7,6 +7,7 @@ pub mod config;
 pub mod error;
 pub mod identity;
 pub mod pki;
+pub mod recover;
 pub mod server;
 pub mod setup;
 
@@ -20,6 +21,7 @@ mod membership;
 mod metrics;
 mod relay;
 mod sessions;
+mod token_uses;
 mod transfers;
 mod wire;
 

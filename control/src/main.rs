@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cara_control::config::Config;
 use cara_control::error::chain;
+use cara_control::recover::{Recovered, recover_token};
 use cara_control::setup::{self, Place};
 use cara_env::Env;
 use cara_transport::JoinToken;
@@ -59,6 +60,20 @@ enum Verb {
     },
     /// Run the server of a data folder that `init` or `join` has set up.
     Run(RunArgs),
+    /// Make a new root token without having any, on the machine of a server that runs.
+    #[command(after_help = "Example, as the user whose server it is:
+  cara-server recover-token --data-dir /var/lib/cara-server")]
+    RecoverToken {
+        /// The folder of the server that runs here.
+        #[arg(long, env = "CARA_DATA_DIR")]
+        data_dir: PathBuf,
+        /// host:port where it listens, when `run` was given another --listen.
+        #[arg(long)]
+        address: Option<String>,
+        /// `text` for people, `json` for programs.
+        #[arg(long, value_enum, default_value_t = Output::Text)]
+        output: Output,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -158,6 +173,9 @@ async fn act(verb: Verb) -> anyhow::Result<()> {
             Ok(())
         }
         Verb::Run(args) => run(env, args).await,
+        Verb::RecoverToken { data_dir, address, output } => {
+            print_recovered(&recover_token(&env, &data_dir, address).await?, output)
+        }
     }
 }
 
@@ -179,6 +197,22 @@ fn print_founded(founded: &setup::Founded, place: &PlaceArgs, output: Output) ->
     println!("  export CARA_CA_FINGERPRINT={}", founded.ca_fingerprint);
     println!("  caractrl servers join-token     # for the second and third server");
     println!("  caractrl nodes add              # for machines that run containers");
+    Ok(())
+}
+
+fn print_recovered(made: &Recovered, output: Output) -> anyhow::Result<()> {
+    if matches!(output, Output::Json) {
+        println!("{}", serde_json::to_string(made).context("can't write the result as JSON")?);
+        return Ok(());
+    }
+    println!("A new root token, {} ({}), shown only now:", made.token_id, made.name);
+    println!("  {}", made.token);
+    println!();
+    println!("next, where you work from:");
+    println!("  export CARA_SERVERS={}", made.server);
+    println!("  export CARA_TOKEN={}", made.token);
+    println!("  export CARA_CA_FINGERPRINT={}", made.ca_fingerprint);
+    println!("  caractrl tokens list            # and revoke the one that was lost: caractrl tokens revoke ID");
     Ok(())
 }
 

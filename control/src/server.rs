@@ -37,8 +37,9 @@ use crate::metrics::Metrics;
 use crate::pki::Ca;
 use crate::relay::Relay;
 use crate::sessions::Sessions;
+use crate::token_uses::TokenUses;
 use crate::transfers::Transfers;
-use crate::{dispatch, leader, level};
+use crate::{dispatch, leader, level, token_uses};
 
 /// One attempt of raft to reach a peer.
 const PEER_CONNECT: Duration = Duration::from_secs(2);
@@ -143,6 +144,7 @@ pub async fn run(
         transfers: Transfers::default(),
         relay: Relay::default(),
         metrics: Metrics::new(),
+        token_uses: TokenUses::default(),
         identity,
         raft,
         leading,
@@ -157,6 +159,7 @@ pub async fn run(
         cara_env::spawn(dispatch::run(api.clone())),
         cara_env::spawn(bootstrap(api.clone())),
         cara_env::spawn(level::announce(api.clone())),
+        cara_env::spawn(token_uses::run(api.clone())),
     ];
     let ended = tokio::select! {
         biased;
@@ -200,7 +203,7 @@ fn routes(api: &SharedApi) -> axum::Router {
         .into_axum_router()
 }
 
-fn tls_identity(identity: &ServerIdentity) -> cara_transport::Identity {
+pub(crate) fn tls_identity(identity: &ServerIdentity) -> cara_transport::Identity {
     cara_transport::Identity {
         certificate_pem: identity.certificate_pem.clone(),
         key_pem: identity.key_pem.clone(),

@@ -48,6 +48,8 @@ pub const EVENTS: &[&str] = &[
     "enrol.done",
     "token.minted",
     "token.spent",
+    "api_token.made",
+    "api_token.revoked",
     "cert.renewed",
     "renew.sent",
     "renew.answered",

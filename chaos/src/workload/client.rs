@@ -3,6 +3,8 @@
 //! A change is sent again under the same Idempotency-Key until somebody answers; its interval in the history reaches
 //! from the first attempt to the answer. What was never answered may have happened at any time since, or never.
 
+mod tokens;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,6 +114,7 @@ impl Client {
             OpKind::Label => self.label(op).await,
             OpKind::Enrol => self.enrol(1).await,
             OpKind::TokenRace => self.enrol(RACERS).await,
+            OpKind::ApiToken => self.api_token().await,
             OpKind::Move => self.move_one(op.subject).await,
             OpKind::Drain => self.drain(op.subject).await,
             OpKind::Renew => self.shared.ask_for_renewal(op.subject),
@@ -170,7 +173,7 @@ impl Client {
         };
         let mut history = self.shared.history();
         history.acknowledged += u64::from(matches!(settled, Settled::Done(_)));
-        history.asked.push(Asked { at: self.now(), request: key, answer });
+        history.asked.push(Asked { at: self.now(), client: self.name.clone(), request: key, answer });
         settled
     }
 

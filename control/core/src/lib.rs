@@ -16,6 +16,7 @@ pub mod model;
 pub mod name;
 pub mod rejected;
 
+mod audit;
 pub mod command;
 mod drains;
 mod entry;

@@ -23,6 +23,8 @@ pub struct Server {
     pub env: Env,
     pub founded: Founded,
     pub address: String,
+    /// Its `server.json` as it was before the first run.
+    pub identity: Value,
     engine: Arc<dyn Engine>,
     stop: watch::Sender<bool>,
     task: Option<cara_env::Task<Result<(), RunError>>>,
@@ -85,7 +87,9 @@ impl Server {
     fn run(env: Env, founded: Founded, address: String, folder: tempfile::TempDir, level: u32) -> Self {
         let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
         let (stop, _) = watch::channel(false);
-        let mut server = Self { env, founded, address, engine, stop, task: None, folder };
+        let identity = std::fs::read(folder.path().join("server.json")).unwrap();
+        let identity = serde_json::from_slice(&identity).unwrap();
+        let mut server = Self { env, founded, address, identity, engine, stop, task: None, folder };
         server.run_at(level);
         server
     }
@@ -152,6 +156,25 @@ impl Server {
 
     async fn try_get(&self, path: &str) -> Option<Answer> {
         self.send("GET", path, &[("authorization", self.bearer())], Bytes::new()).await.ok()
+    }
+
+    /// Where its identity is.
+    pub fn data_dir(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// With another token than the root token.
+    pub async fn as_token(&self, token: &str, method: &str, path: &str, body: &Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.send(method, path, &[("authorization", format!("Bearer {token}"))], Bytes::from(body)).await.unwrap()
+    }
+
+    /// Makes an API token; its text and its id.
+    pub async fn token(&self, body: &Value) -> (String, String) {
+        let made = self.post("/api/v1/tokens", body).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        let text = |key: &str| made.json()[key].as_str().unwrap().to_owned();
+        (text("token"), text("id"))
     }
 
     pub fn bearer(&self) -> String {

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests live outside of test functions here.
 
 mod agent;
+mod api_tokens;
+mod audit;
 mod bad_input;
 mod databases;
 mod drains;
@@ -17,7 +19,10 @@ mod nodes;
 mod placement;
 mod projects;
 mod quarantine;
+mod recover;
 mod relay;
+mod scopes;
+mod secrets;
 mod tokens;
 mod volume_moves;
 mod watch;

@@ -36,6 +36,8 @@
 //! - `node.left` (node, term, revision): the agent said goodbye, and that is committed
 //! - `enrol.signed` (node), `join.signed` (server): a certificate is signed, nothing is recorded
 //! - `token.minted` (token, term, revision): a join token is committed, and not shown to anybody
+//! - `api_token.made` (token, term, revision): an API token is committed, and not shown to anybody
+//! - `api_token.revoked` (token, term, revision): the end of an API token is committed, and not told to anybody
 //! - `token.spent` (by, term, revision): machine and token are committed, the machine hasn't heard of it
 //! - `cert.renewed` (node, term, revision): a node's next certificate is committed, and not sent
 //! - `workload.applied` (workload, term, revision): committed, and not answered

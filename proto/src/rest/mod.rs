@@ -4,6 +4,8 @@
 //! passes silently. What spans several nodes (moves, drains, placement) has snake_case keys instead. Lists are `{apiVersion, kind: "<Kind>List", revision, items}`; `items` is never null. Times are
 //! RFC 3339 UTC.
 
+mod api_token;
+mod audit;
 mod drains;
 mod lost;
 mod metadata;
@@ -16,6 +18,8 @@ mod token;
 mod watch;
 mod workload;
 
+pub use api_token::{ApiTokenRequest, ApiTokenView, MintedApiToken};
+pub use audit::{AuditPage, AuditRecordView};
 pub use drains::{BlockedItem, DrainItem, DrainPlan, DrainView};
 pub use lost::{GivenUp, LostRequest, LostView, NodeVolume};
 pub use metadata::{API_VERSION, List, Metadata};

@@ -15,7 +15,7 @@ pub struct JoinTokenRequest {
 }
 
 /// The only time that a token's secret is shown.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MintedToken {
     /// For `DELETE`.
@@ -30,6 +30,14 @@ pub struct MintedToken {
     pub ca_fingerprint: String,
     /// Ready to paste on the new machine.
     pub join_command: String,
+}
+
+/// Never prints the token, nor the command that has it.
+impl std::fmt::Debug for MintedToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("MintedToken");
+        shown.field("id", &self.id).field("purpose", &self.purpose).finish_non_exhaustive()
+    }
 }
 
 /// A token without its secret.

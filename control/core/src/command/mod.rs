@@ -10,6 +10,7 @@ mod apply_workload;
 mod cancel_drain;
 mod cancel_move;
 mod checkpoint_seen;
+mod checkpoint_token_use;
 mod checks;
 mod close_session;
 mod cordon;
@@ -48,6 +49,7 @@ pub use apply_workload::ApplyWorkload;
 pub use cancel_drain::CancelDrain;
 pub use cancel_move::CancelMove;
 pub use checkpoint_seen::{CheckpointSeen, Seen};
+pub use checkpoint_token_use::{ApiTokenUse, CheckpointTokenUse};
 pub use close_session::CloseSession;
 pub use cordon::{Cordon, Uncordon};
 pub use delete_node::DeleteNode;
@@ -172,6 +174,8 @@ wire_oneof! {
         37 => ResumeWorkload(ResumeWorkload),
         /// Removes a volume that a node keeps in quarantine.
         38 => RemoveVolume(RemoveVolume),
+        /// Keeps the last use of API tokens.
+        49 => CheckpointTokenUse(CheckpointTokenUse),
     }
 }
 
@@ -183,6 +187,7 @@ impl Command {
             self,
             Command::ReportStatus(_)
                 | Command::CheckpointSeen(_)
+                | Command::CheckpointTokenUse(_)
                 | Command::OpenSession(_)
                 | Command::CloseSession(_)
                 | Command::TransitionNode(_)
@@ -209,6 +214,7 @@ impl Command {
             Command::CloseSession(c) => close_session::apply(state, cx, c),
             Command::TransitionNode(c) => transition_node::apply(state, cx, c),
             Command::CheckpointSeen(c) => checkpoint_seen::apply(state, c),
+            Command::CheckpointTokenUse(c) => checkpoint_token_use::apply(state, c),
             Command::Cordon(c) => cordon::apply(state, cx, c.node, c.reason, false),
             Command::Uncordon(c) => cordon::apply(state, cx, c.node, c.reason, true),
             Command::SetLabels(c) => set_labels::apply(state, cx, c),

@@ -138,6 +138,13 @@ impl State {
         self.dirty.insert(Key::ApiToken(id.clone()));
     }
 
+    /// Writes down a later use. The token's revision stays: nothing about it changed.
+    pub(crate) fn raise_last_used(&mut self, id: &TokenId, at_ms: u64) {
+        let Some(token) = self.api_tokens.get_mut(id).filter(|token| token.last_used_ms < at_ms) else { return };
+        token.last_used_ms = at_ms;
+        self.dirty.insert(Key::ApiToken(id.clone()));
+    }
+
     pub(crate) fn remove_api_token(&mut self, id: &TokenId) {
         let Some(token) = self.api_tokens.remove(id) else { return };
         self.index.api_token_by_hash.remove(&token.hash);

@@ -4,6 +4,7 @@
 
 mod world;
 
+mod access;
 mod codec;
 mod dependants;
 mod drains;

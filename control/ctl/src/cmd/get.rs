@@ -15,8 +15,10 @@ pub(super) async fn run(cx: &Context, args: &Get) -> Outcome {
     let (kind, name) = target(&args.kind, args.name.as_deref())?;
     let client = cx.client()?;
     match (args.watch, kind) {
-        (true, Kind::Server | Kind::Token) => Err(Failure::usage(format!("{} can't be watched", kind.plural()))
-            .next("watch nodes, apps, projects, databases or workloads")),
+        (true, Kind::Server | Kind::Token | Kind::ApiToken) => {
+            Err(Failure::usage(format!("{} can't be watched", kind.plural()))
+                .next("watch nodes, apps, projects, databases or workloads"))
+        }
         (true, _) => super::watch::run(cx, &client, kind, name.as_deref()).await,
         (false, _) => once(cx, &client, kind, name.as_deref()).await,
     }
@@ -55,7 +57,8 @@ fn first_step(kind: Kind) -> &'static str {
     match kind {
         Kind::Node => " next: `caractrl nodes add` prints the command that adds one",
         Kind::App | Kind::Project | Kind::Database | Kind::Workload => " next: `caractrl apply -f FILE`",
-        Kind::Server | Kind::Token => "",
+        Kind::Token => " next: `caractrl nodes join-token` makes one",
+        Kind::Server | Kind::ApiToken => "",
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) async fn run(cx: &Context, command: Option<NodesCommand>) -> Outcome 
         NodesCommand::Add { name, ttl } => add(cx, &client, name, ttl).await,
         NodesCommand::JoinToken { revoke: Some(id), .. } => {
             client.delete(&format!("/nodes/join-tokens/{}", segment(&id))).await?;
-            cx.ui.data(&format!("token/{id} revoked"));
+            cx.ui.data(&format!("join-token/{id} revoked"));
             Ok(())
         }
         NodesCommand::JoinToken { name, ttl, revoke: None } => join_token(cx, &client, name, ttl).await,

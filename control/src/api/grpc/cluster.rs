@@ -3,18 +3,22 @@
 use std::time::Duration;
 
 use axum::Router;
-use cara_core::command::PutServer;
+use cara_core::command::{ApiTokenUse, PutServer};
 use cara_core::model::Server;
-use cara_core::{Answer, Command, FEATURE_LEVEL_MIN, Rejected, ServerId};
+use cara_core::{Answer, Command, FEATURE_LEVEL_MIN, Rejected, ServerId, TokenId};
 use cara_proto::cluster::cluster_server::Cluster;
-use cara_proto::cluster::{AnnounceRequest, AnnounceResponse, HttpPart, HttpRequest, JoinRequest, JoinResponse};
+use cara_proto::cluster::{
+    AnnounceRequest, AnnounceResponse, HttpPart, HttpRequest, JoinRequest, JoinResponse, NoteTokenUseRequest,
+    NoteTokenUseResponse, RecoverTokenRequest, RecoverTokenResponse,
+};
 use cara_transport::{JoinToken, Role};
 use futures_util::stream::BoxStream;
 use tonic::{Request, Response, Status};
 
 use super::{check_leads, server_peer};
+use crate::api::actor::Who;
 use crate::api::rest::run_forwarded;
-use crate::api::{SharedApi, forward};
+use crate::api::{Leader, SharedApi, forward};
 use crate::error::ApiError;
 use crate::identity::from_hex;
 use crate::setup::{hosts_of, record};
@@ -48,6 +52,24 @@ impl ClusterService {
             detail: format!("{} can't reach the new server at {address}: {reason}", self.api.identity.name),
             hint: "give an address with --advertise that the other servers can dial, and open its port; the token is unspent",
         })
+    }
+
+    async fn recover(&self, server: u64, request: RecoverTokenRequest) -> Result<RecoverTokenResponse, ApiError> {
+        let api = &self.api;
+        if request.handed_on && !api.leads() {
+            return Err(ApiError::NotLeader { leader: api.leader_elsewhere() });
+        }
+        let limit = api.config.request_deadline;
+        match api.find_leader(limit).await? {
+            Leader::At(address) => {
+                let request = RecoverTokenRequest { handed_on: true, ..request };
+                api.forwarder.recover_token(&address, request, limit).await
+            }
+            Leader::Here | Leader::None => {
+                let made = api.recover_token(server, &request.request_id).await?;
+                Ok(RecoverTokenResponse { token: made.text, token_id: made.view.id, name: made.view.name })
+            }
+        }
     }
 
     async fn admit(&self, request: JoinRequest) -> Result<JoinResponse, ApiError> {
@@ -109,6 +131,28 @@ impl Cluster for ClusterService {
         let level = request.into_inner().feature_level;
         self.api.record_level(id, level).await.map_err(|error| error.to_status())?;
         Ok(Response::new(AnnounceResponse {}))
+    }
+
+    async fn recover_token(
+        &self,
+        request: Request<RecoverTokenRequest>,
+    ) -> Result<Response<RecoverTokenResponse>, Status> {
+        let server = server_peer(&self.api, &request)?;
+        let request = request.into_inner();
+        let recovered = self.recover(server, request).await;
+        recovered.map(Response::new).map_err(|error| error.to_status())
+    }
+
+    async fn note_token_use(
+        &self,
+        request: Request<NoteTokenUseRequest>,
+    ) -> Result<Response<NoteTokenUseResponse>, Status> {
+        let server = server_peer(&self.api, &request)?;
+        check_leads(&self.api)?;
+        let used = request.into_inner().used.into_iter();
+        let used = used.map(|used| ApiTokenUse { token: TokenId::new(used.token_id), at_ms: used.at_ms }).collect();
+        let recorded = self.api.record_uses(Who::from(&format!("server:{server}")), used).await;
+        recorded.map(|()| Response::new(NoteTokenUseResponse {})).map_err(|error| error.to_status())
     }
 
     type ForwardStream = BoxStream<'static, Result<HttpPart, Status>>;

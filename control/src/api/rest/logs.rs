@@ -1,17 +1,20 @@
 //! `GET /api/v1/{kind}/{name}/logs/{service}`: what a container printed, streamed from its node.
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use cara_proto::agent::LogsRequest;
+use futures_util::StreamExt;
 use http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
-use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::Asker;
 use super::workloads::kind;
 use crate::api::SharedApi;
 use crate::api::find::workload as find;
+use crate::api::token_ended;
 use crate::error::ApiError;
 
 /// Which part of the log.
@@ -31,13 +34,14 @@ pub async fn logs(
     State(api): State<SharedApi>,
     Path((path, name)): Path<(String, String)>,
     Query(query): Query<LogsQuery>,
+    Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
     let services = api.read_local(|state| {
         let workload = find(state, kind(&path)?, &name)?;
         Ok::<_, ApiError>(workload.spec.services.iter().map(|s| s.name.clone()).collect::<Vec<_>>())
     })?;
     match services.as_slice() {
-        [single] => stream(&api, &path, &name, single, query),
+        [single] => stream(&api, &asker, (&path, &name, single), query),
         several => Err(ApiError::invalid(format!("{name} has several services, say which: {}", several.join(", ")))),
     }
 }
@@ -47,11 +51,17 @@ pub async fn logs_of(
     State(api): State<SharedApi>,
     Path((path, name, service)): Path<(String, String, String)>,
     Query(query): Query<LogsQuery>,
+    Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
-    stream(&api, &path, &name, &service, query)
+    stream(&api, &asker, (&path, &name, &service), query)
 }
 
-fn stream(api: &SharedApi, path: &str, name: &str, service: &str, query: LogsQuery) -> Result<Response, ApiError> {
+fn stream(
+    api: &SharedApi,
+    asker: &Asker,
+    (path, name, service): (&str, &str, &str),
+    query: LogsQuery,
+) -> Result<Response, ApiError> {
     let (uid, node, node_name) = api.read_local(|state| {
         let workload = find(state, kind(path)?, name)?;
         if !workload.spec.services.iter().any(|s| s.name == service) {
@@ -80,7 +90,8 @@ fn stream(api: &SharedApi, path: &str, name: &str, service: &str, query: LogsQue
         .sessions
         .ask_logs(&node, request)
         .map_err(|reason| conflict("logs-unavailable", format!("can't read logs from node {node_name}: {reason}")))?;
-    let body = Body::from_stream(ReceiverStream::new(chunks).map(|chunk| chunk.map_err(std::io::Error::other)));
+    let chunks = ReceiverStream::new(chunks).map(|chunk| chunk.map_err(std::io::Error::other));
+    let body = Body::from_stream(chunks.take_until(token_ended(api.clone(), asker.actor.token.clone())));
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     Ok(response)

@@ -8,7 +8,9 @@
 //! ```
 //! One file per noun; each handler is thin: parse, call, show.
 
+mod api_tokens;
 mod app_moves;
+mod audit;
 mod body;
 mod drains;
 mod health;
@@ -36,7 +38,9 @@ use cara_proto::cluster::HttpRequest;
 use cara_transport::Caller;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
+use super::actor::Actor;
 use super::forward::{self, carried};
+use super::reach::Target;
 use super::{Leader, SharedApi, auth};
 use crate::error::ApiError;
 
@@ -57,8 +61,8 @@ pub struct Forwarded;
 /// Who asks, and under which request id; put there by the road for the handlers.
 #[derive(Debug, Clone)]
 pub struct Asker {
-    /// For the audit, `token:<id>`.
-    pub actor: String,
+    /// Whose token it is, and what it reaches.
+    pub actor: Actor,
     /// The caller's Idempotency-Key; empty when there is none.
     pub request_id: String,
     /// The revision in If-Match.
@@ -92,6 +96,9 @@ pub fn router(api: SharedApi) -> Router {
         .nest("/nodes", nodes)
         .nest("/servers", servers)
         .route("/watch", get(watch::watch))
+        .route("/tokens", get(api_tokens::list).post(api_tokens::create))
+        .route("/tokens/{id}", get(api_tokens::show).delete(api_tokens::revoke))
+        .route("/audit-log", get(audit::list))
         .route("/workloads", get(workloads::list_all))
         .route("/{kind}", get(workloads::list).post(workloads::create))
         .route("/{kind}/{name}", get(workloads::show).put(workloads::replace).delete(workloads::delete))
@@ -164,11 +171,14 @@ async fn road(State(api): State<SharedApi>, mut request: Request, next: Next) ->
     }
     let is_change = request.method() != Method::GET;
     let now = api.env.clock.wall_ms();
-    match api.read_local(|state| auth::authorise(state, request.headers(), needed, now)) {
+    let target = Target::of(request.uri().path());
+    match api.read_local(|state| auth::authorise(state, request.headers(), needed, target, now)) {
         Ok(actor) => {
-            let mut asker = asker(actor, request.headers());
+            api.token_uses.note(&actor.token, now);
+            let caller = request.extensions().get::<Caller>().map(|c| c.address.clone()).unwrap_or_default();
+            let mut asker = asker(Actor { caller, ..actor }, request.headers());
             if cara_env::planted("audit-skips-forwarded") && request.extensions().get::<Forwarded>().is_some() {
-                "forwarded".clone_into(&mut asker.actor); // The other server has noted who asked.
+                "forwarded".clone_into(&mut asker.actor.name); // The other server has noted who asked.
             }
             request.extensions_mut().insert(asker);
         }
@@ -216,7 +226,7 @@ async fn leader_for(api: &SharedApi, forwarded: bool) -> Result<Leader, ApiError
     api.find_leader(LEADER_WAIT.min(api.config.request_deadline)).await
 }
 
-fn asker(actor: String, headers: &HeaderMap) -> Asker {
+fn asker(actor: Actor, headers: &HeaderMap) -> Asker {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let if_match = text("if-match").trim_matches(['"', 'r']).parse().ok();
     Asker { actor, request_id: text("idempotency-key"), if_match }
@@ -255,7 +265,9 @@ pub async fn run_forwarded(router: Router, from: HttpRequest) -> Response {
     };
     forward::put_headers(request.headers_mut(), from.headers);
     request.extensions_mut().insert(Forwarded);
-    request.extensions_mut().insert(Caller { peer: None, address: from.caller });
+    let planted = cara_env::planted("audit-names-the-server-that-forwards");
+    let address = if planted { "server:0".to_owned() } else { from.caller };
+    request.extensions_mut().insert(Caller { peer: None, address });
     match tower::ServiceExt::oneshot(router, request).await {
         Ok(response) => response,
         Err(never) => match never {},

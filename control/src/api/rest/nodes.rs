@@ -46,10 +46,14 @@ pub struct ListQuery {
     q: String,
 }
 
-/// All nodes, by name.
-pub async fn list(State(api): State<SharedApi>, Query(query): Query<ListQuery>) -> Response {
+/// All nodes within reach, by name.
+pub async fn list(
+    State(api): State<SharedApi>,
+    Query(query): Query<ListQuery>,
+    Extension(asker): Extension<Asker>,
+) -> Response {
     let (revision, mut items) = api.read_local(|state| {
-        let wanted = state.nodes().filter(|node| node.name.contains(&query.q));
+        let wanted = state.nodes().filter(|node| node.name.contains(&query.q) && asker.actor.reach.node(&node.id));
         (state.revision().0, wanted.map(|node| view(&api, state, node)).collect::<Vec<_>>())
     });
     items.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
