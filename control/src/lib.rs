@@ -9,6 +9,7 @@ pub mod identity;
 pub mod pki;
 pub mod server;
 pub mod setup;
+pub mod version;
 
 mod api;
 mod dispatch;

@@ -18,6 +18,7 @@ pub mod rejected;
 
 pub mod command;
 mod drains;
+pub mod enrolment;
 mod entry;
 mod event;
 mod feature;
