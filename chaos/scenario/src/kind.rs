@@ -228,7 +228,9 @@ pub enum OpKind {
     Label,
     /// Lets a new machine join.
     Enrol,
-    /// Lets three machines race for one join token.
+    /// Describes a machine by a manifest, with a label and cordoned, and then lets it join.
+    Declare,
+    /// Lets machines race for one join token, three unless the scenario says otherwise.
     TokenRace,
     /// Lets a node's certificate come of age, so that it is renewed.
     Renew,
@@ -271,6 +273,7 @@ impl fmt::Display for OpKind {
             Self::Uncordon => "uncordon",
             Self::Label => "label",
             Self::Enrol => "enrol",
+            Self::Declare => "declare",
             Self::TokenRace => "token_race",
             Self::Renew => "renew",
             Self::Move => "move",
