@@ -16,7 +16,7 @@ use crate::judge::versions::OLD_LEVEL;
 use crate::rocks_lane::RocksLane;
 use crate::workload::rest::{Ask, Rest};
 use crate::workload::{self, Phase};
-use crate::world::{AGENT_DIR, HEARTBEAT, Shared, address};
+use crate::world::{AGENT_DIR, HEARTBEAT, PENDING_STALE, Shared, address};
 
 /// Where a server keeps its identity.
 const SERVER_DIR: &str = "/var/lib/cara-server";
@@ -48,6 +48,7 @@ pub(crate) async fn serve(
     }
     let config = cara_control::Config {
         agent_heartbeat: HEARTBEAT,
+        pending_stale_after: PENDING_STALE,
         snapshot_after: SNAPSHOT_AFTER,
         feature_level_max,
         ..cara_control::Config::new(folder)

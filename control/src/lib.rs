@@ -10,6 +10,7 @@ pub mod pki;
 pub mod recover;
 pub mod server;
 pub mod setup;
+pub mod version;
 
 mod api;
 mod dispatch;

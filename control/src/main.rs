@@ -9,6 +9,7 @@ use cara_control::config::Config;
 use cara_control::error::chain;
 use cara_control::recover::{Recovered, recover_token};
 use cara_control::setup::{self, Place};
+use cara_control::version::Version;
 use cara_env::Env;
 use cara_transport::JoinToken;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -123,6 +124,12 @@ struct RunArgs {
     /// Seconds between two heartbeats of an agent.
     #[arg(long, default_value_t = 15.0)]
     agent_heartbeat_s: f64,
+    /// Seconds after which a node that was let in and has not connected is shown as never connected
+    #[arg(long, env = "CARA_PENDING_STALE_AFTER_S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    pending_stale_after_s: u64,
+    /// Agents below this version are shown as outdated, such as 0.2.0 [default: none is]
+    #[arg(long, env = "CARA_AGENT_MIN_VERSION")]
+    agent_min_version: Option<Version>,
     /// Log entries between two snapshots.
     #[arg(long, default_value_t = 10_000)]
     snapshot_after: u64,
@@ -231,6 +238,8 @@ async fn run(env: Env, args: RunArgs) -> anyhow::Result<()> {
         raft_heartbeat: Duration::from_millis(args.heartbeat_ms),
         election_timeout: Duration::from_millis(args.election_ms),
         agent_heartbeat: beat.context("--agent-heartbeat-s must be at least 0.05")?,
+        pending_stale_after: Duration::from_secs(args.pending_stale_after_s),
+        agent_min_version: args.agent_min_version,
         snapshot_after: args.snapshot_after,
         ..Config::new(&args.data_dir)
     };

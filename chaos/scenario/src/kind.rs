@@ -228,7 +228,9 @@ pub enum OpKind {
     Label,
     /// Lets a new machine join.
     Enrol,
-    /// Lets three machines race for one join token.
+    /// Describes a machine by a manifest, with a label and cordoned, and then lets it join.
+    Declare,
+    /// Lets machines race for one join token, three unless the scenario says otherwise.
     TokenRace,
     /// Makes an API token, uses it, revokes it, and tries it on every server.
     ApiToken,
@@ -273,6 +275,7 @@ impl fmt::Display for OpKind {
             Self::Uncordon => "uncordon",
             Self::Label => "label",
             Self::Enrol => "enrol",
+            Self::Declare => "declare",
             Self::TokenRace => "token_race",
             Self::ApiToken => "api_token",
             Self::Renew => "renew",

@@ -157,6 +157,7 @@ impl Judge {
         self.add(offline.findings);
         self.judgement.unsure(offline.unknown);
         self.add(self.tokens.judge());
+        self.add(facts::forgotten_descriptions(at, &history.declared, self.replay.newest()));
         let rest = history::check(&history, self.replay.newest(), at, self.must_be_told);
         self.add(rest);
         self.judgement.sort();

@@ -19,6 +19,7 @@ pub mod rejected;
 mod audit;
 pub mod command;
 mod drains;
+pub mod enrolment;
 mod entry;
 mod event;
 mod feature;

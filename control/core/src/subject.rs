@@ -69,6 +69,7 @@ impl Subject {
             Command::Uncordon(c) => Subject::Node(c.node.clone()),
             Command::SetLabels(c) => Subject::Node(c.node.clone()),
             Command::SetAccepts(c) => Subject::Node(c.node.clone()),
+            Command::SetRegion(c) => Subject::Node(c.node.clone()),
             Command::DeleteNode(c) => Subject::Node(c.node.clone()),
             Command::ApplyNode(c) => Subject::NodeName(c.name.clone()),
             Command::ApplyWorkload(c) => Subject::WorkloadName(c.kind, c.name.clone()),

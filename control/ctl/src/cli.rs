@@ -15,7 +15,7 @@ use crate::out::{Color, Format};
 
 pub use access::{AbilityName, Audit, AuditCommand, Since, Tokens, TokensCommand, Which};
 pub use moves::{Drain, Lost, Move, Moves, Placement};
-pub use nouns::{Ctx, CtxCommand, Nodes, NodesCommand, Servers, ServersCommand};
+pub use nouns::{Ctx, CtxCommand, Nodes, NodesAdd, NodesCommand, NodesList, Servers, ServersCommand};
 pub use volumes::Volumes;
 pub use workloads::{Apps, AppsCommand, Databases, DatabasesCommand, Workloads, WorkloadsCommand};
 

@@ -28,6 +28,7 @@ mod volumes;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cara_core::model::Facts;
 use cara_core::{Command, Entry, Event, Feature, Reply, State, codec};
 use cara_env::Env;
 use raft_store::RaftStore;
@@ -137,6 +138,12 @@ impl Api {
     /// Looks at this server's state as it is, which on a follower may be behind.
     pub fn read_local<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         self.raft.with_state(|machine| look(machine.state()))
+    }
+
+    /// What an agent says of its machine, as far as all servers can keep it.
+    pub fn known_facts(&self, given: Option<&cara_proto::node::Facts>) -> Facts {
+        let is_new = self.read_local(|state| state.supports(Feature::Lifecycle));
+        given.map(|given| crate::wire::facts(given, is_new)).unwrap_or_default()
     }
 
     /// What happened in one entry; empty once that is too long ago.

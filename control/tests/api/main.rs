@@ -11,6 +11,7 @@ mod drains;
 mod enrolment;
 mod folders;
 mod harness;
+mod health;
 mod leaders;
 mod levels;
 mod lost;

@@ -155,7 +155,14 @@ fn nothing_that_holds_a_secret_prints_it() {
         format!("{carried:?}"),
         format!("{:?}", cluster::HttpPart { data: secret.into(), headers: vec![header()], ..Default::default() }),
         format!("{:?}", rest::EnvVar { name: "A".into(), value: secret.into() }),
-        format!("{:?}", rest::MintedToken { token: secret.into(), join_command: secret.into(), ..Default::default() }),
+        format!(
+            "{:?}",
+            rest::MintedToken {
+                token: secret.into(),
+                join_commands: rest::JoinCommands { binary: secret.into(), docker: secret.into() },
+                ..Default::default()
+            }
+        ),
         format!("{:?}", rest::MintedApiToken { token: secret.into(), ..Default::default() }),
         format!("{:?}", rest::DatabaseConnection { url: secret.into() }),
         format!("{:?}", JoinToken { secret: secret.into(), servers: vec![], ca_fingerprint: String::new() }),

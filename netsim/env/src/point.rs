@@ -34,6 +34,7 @@
 //! - `session.closed` (node, epoch, reason): a session's stream has ended, for whatever reason
 //! - `node.offline`, `node.online` (node, term, revision): the edge that silence or heartbeats asked for is committed
 //! - `node.left` (node, term, revision): the agent said goodbye, and that is committed
+//! - `node.never_connected` * (node, term): a node has waited too long for its first session; once under each leader
 //! - `enrol.signed` (node), `join.signed` (server): a certificate is signed, nothing is recorded
 //! - `token.minted` (token, term, revision): a join token is committed, and not shown to anybody
 //! - `api_token.made` (token, term, revision): an API token is committed, and not shown to anybody
@@ -49,6 +50,7 @@
 //!
 //! On an agent:
 //! - `enrol.key_saved` (node): the key is on disk
+//! - `enrol.checked` (server, node): all that joining needs was tried, nothing is spent
 //! - `enrol.sent` (node, token, key): a round of requests is about to leave
 //! - `enrol.answered` (server, certificate): the answer is here, nothing is written
 //! - `enrol.refused` (server, code): the answer is a refusal, and the agent gives up

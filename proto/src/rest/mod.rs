@@ -11,6 +11,8 @@ mod lost;
 mod metadata;
 mod moves;
 mod node;
+mod node_health;
+mod node_network;
 mod placement;
 mod problem;
 mod server;
@@ -27,13 +29,14 @@ pub use moves::{
     AppMoveStep, AppMoveView, Items, MovePlan, MoveRequest, MoveStepView, MoveTransfer, MoveView, NodeChoice,
 };
 pub use node::{
-    Accepts, AgentInfo, CertificateView, Condition, ConnectionEvent, Network, NodeManifest, NodeSpec, NodeStatus,
-    SessionView,
+    Accepts, AgentInfo, CertificateView, Condition, ConnectionEvent, NodeManifest, NodeSpec, NodeStatus, SessionView,
 };
+pub use node_health::{NodeHealth, NodeRegion};
+pub use node_network::{Network, Throughput};
 pub use placement::{PlacementReport, PlacementRequest};
 pub use problem::{PROBLEM_TYPE, Problem};
 pub use server::{ClusterView, ServerView};
-pub use token::{JoinTokenRequest, JoinTokenView, MintedToken};
+pub use token::{JoinCommands, JoinTokenRequest, JoinTokenView, MintedToken};
 pub use watch::WatchEvent;
 pub use workload::{
     ContainerView, DatabaseConnection, Endpoint, EnvVar, HealthCheck, Ingress, IngressAccess, IngressTarget,

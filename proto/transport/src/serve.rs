@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::{Caller, Peer, Tls};
+use crate::{Caller, Peer, Tls, Unanswered};
 
 /// Bounds of one listener.
 #[derive(Debug, Clone)]
@@ -132,9 +132,12 @@ impl Connection {
         let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let caller = Caller { peer: certificate.and_then(Peer::of), address: self.address.clone() };
         let app = self.app.clone();
+        let unanswered = Unanswered::default();
+        let told = unanswered.clone();
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(caller.clone());
+            request.extensions_mut().insert(told.clone());
             app.clone().oneshot(request)
         });
         let mut builder = auto::Builder::new(Executor);
@@ -161,7 +164,23 @@ impl Connection {
             }
         };
         if let Err(error) = ended {
+            // Noted before the connection is dropped, which is when its streams hear of it.
+            if is_keepalive_timeout(&*error) {
+                unanswered.note();
+            }
             tracing::debug!(address = %self.address, %error, "connection ended");
         }
     }
+}
+
+/// Has the other end answered no ping? hyper gives no other sign of it than its words.
+fn is_keepalive_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.to_string().contains("keep-alive timed out") {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }

@@ -37,6 +37,7 @@ mod revoke_placement;
 mod set_accepts;
 mod set_feature_level;
 mod set_labels;
+mod set_region;
 mod start_drain;
 mod start_move;
 mod suspend_workload;
@@ -75,16 +76,17 @@ pub use revoke_placement::RevokePlacement;
 pub use set_accepts::SetAccepts;
 pub use set_feature_level::SetFeatureLevel;
 pub use set_labels::SetLabels;
+pub use set_region::SetRegion;
 pub use start_drain::{StartDrain, plan_drain};
 pub use start_move::{StartMove, plan_move};
 pub use suspend_workload::{ResumeWorkload, SuspendWorkload};
 pub use transition_node::TransitionNode;
 
-pub(crate) use checks::clip;
 use checks::{
-    check_certificate, check_fingerprint_free, check_generation, check_hash, check_id, check_join_token, check_message,
-    check_not_moving, check_revision, check_session, check_text, clip_facts, move_settings,
+    check_certificate, check_fingerprint_free, check_generation, check_hash, check_id, check_message, check_not_moving,
+    check_revision, check_session, check_text, clip_facts, move_settings,
 };
+pub(crate) use checks::{check_join_token, check_node_name, clip};
 
 use crate::entry::Context;
 use crate::event::Event;
@@ -176,6 +178,8 @@ wire_oneof! {
         38 => RemoveVolume(RemoveVolume),
         /// Keeps the last use of API tokens.
         49 => CheckpointTokenUse(CheckpointTokenUse),
+        /// Says where a node stands.
+        53 => SetRegion(SetRegion),
     }
 }
 
@@ -241,6 +245,7 @@ impl Command {
             Command::SuspendWorkload(c) => suspend_workload::apply(state, cx, &c.uid, c.expect_revision, true),
             Command::ResumeWorkload(c) => suspend_workload::apply(state, cx, &c.uid, c.expect_revision, false),
             Command::RemoveVolume(c) => remove_volume::apply(state, cx, c),
+            Command::SetRegion(c) => set_region::apply(state, cx, c),
         }
     }
 }

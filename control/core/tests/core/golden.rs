@@ -140,6 +140,24 @@ fn history_of_access() -> World {
     world
 }
 
+/// A history with what nodes said and were given with feature level 3.
+fn history_of_health() -> World {
+    let mut world = World::that_knows(Feature::Lifecycle);
+    let a = world.enrolled("a");
+    let open = world.open_command(&a);
+    let facts = Facts {
+        agent_version: "0.3.0".into(),
+        agent_commit: "0123456789ab".into(),
+        os_image: "Debian GNU/Linux 12 (bookworm)".into(),
+        hostname: "rack7-n2".into(),
+        ..Default::default()
+    };
+    world.ok(OpenSession { facts, ..open });
+    world.ok(SetRegion { node: a.clone(), region: "eu-west".into() });
+    world.ok(CloseSession { node: a.clone(), epoch: world.epoch(&a), reason: "end".into() });
+    world
+}
+
 /// Length and bytes, one after the other.
 fn pack(parts: &[Vec<u8>]) -> Vec<u8> {
     parts.iter().flat_map(|part| (part.len() as u32).to_le_bytes().into_iter().chain(part.iter().copied())).collect()
@@ -166,7 +184,8 @@ fn golden(name: &str, fresh: &[Vec<u8>]) -> Vec<Vec<u8>> {
 
 #[test]
 fn the_history_has_every_command() {
-    let worlds = [history(), history_of_moves(), history_of_volumes(), history_of_access()];
+    let mut worlds = vec![history(), history_of_moves(), history_of_volumes()];
+    worlds.extend([history_of_access(), history_of_health()]);
     let mut names: Vec<_> = worlds.iter().flat_map(|world| &world.log).map(|(_, entry)| entry.command.name()).collect();
     names.sort();
     names.dedup();
@@ -179,6 +198,7 @@ fn an_old_log_gives_the_same_state() {
     same_state(&history_of_moves(), "log-v2.bin", "state-v2.bin");
     same_state(&history_of_volumes(), "log-v2-volumes.bin", "state-v2-volumes.bin");
     same_state(&history_of_access(), "log-v3-access.bin", "state-v3-access.bin");
+    same_state(&history_of_health(), "log-v3-health.bin", "state-v3-health.bin");
 }
 
 fn same_state(world: &World, log: &str, stored: &str) {

@@ -72,6 +72,7 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
             let labels = labels(&[("site", &format!("s{b}"))]);
             SetLabels { node, labels, expect_revision: (c == 0).then_some(Revision(u64::from(d))) }.into()
         }
+        15 if d == 3 => SetRegion { node, region: if b == 0 { String::new() } else { format!("r{b}") } }.into(),
         15 => SetAccepts { node, app: b != 0, database: true, build: c == 0 }.into(),
         16 => ApplyNode {
             node: NodeId::new(format!("nd_m{number}")),

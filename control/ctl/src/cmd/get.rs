@@ -39,7 +39,12 @@ async fn once(cx: &Context, client: &Client, kind: Kind, name: Option<&str>) -> 
 
 /// Prints a list in the wanted format.
 pub(super) async fn list(cx: &Context, client: &Client, kind: Kind) -> Outcome {
-    let list = fetch(cx, client, kind).await?;
+    list_of(cx, client, kind, "").await
+}
+
+/// The same of what a query (`?...`) leaves of it.
+pub(super) async fn list_of(cx: &Context, client: &Client, kind: Kind, query: &str) -> Outcome {
+    let list = fetch_of(cx, client, kind, query).await?;
     if cx.ui.structured() {
         let value = json!({
             "apiVersion": list.api_version, "kind": list.kind, "revision": list.revision, "items": list.items,
@@ -115,7 +120,11 @@ pub(super) async fn object(cx: &Context, client: &Client, kind: Kind, name: &str
 
 /// Reads a list.
 pub(super) async fn fetch(cx: &Context, client: &Client, kind: Kind) -> Outcome<List<Value>> {
-    let answer = client.get_raw(kind.path()).await?;
+    fetch_of(cx, client, kind, "").await
+}
+
+async fn fetch_of(cx: &Context, client: &Client, kind: Kind, query: &str) -> Outcome<List<Value>> {
+    let answer = client.get_raw(&format!("{}{query}", kind.path())).await?;
     banner(cx, &answer);
     Ok(answer.json()?)
 }

@@ -19,7 +19,7 @@ use crate::out::Table;
 
 pub(crate) use audit::audit;
 pub(crate) use describe::describe;
-pub(crate) use node::events;
+pub(crate) use node::{conditions, events};
 pub(crate) use placement::{placement, volumes};
 pub(crate) use server::{rows as server_rows, summary};
 pub(crate) use workload::{image, ready};

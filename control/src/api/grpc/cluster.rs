@@ -1,7 +1,5 @@
 //! Servers: one that joins, and requests that others hand to the leader.
 
-use std::time::Duration;
-
 use axum::Router;
 use cara_core::command::{ApiTokenUse, PutServer};
 use cara_core::model::Server;
@@ -15,7 +13,7 @@ use cara_transport::{JoinToken, Role};
 use futures_util::stream::BoxStream;
 use tonic::{Request, Response, Status};
 
-use super::{check_leads, server_peer};
+use super::{check_leads, dial_back, server_peer};
 use crate::api::actor::Who;
 use crate::api::rest::run_forwarded;
 use crate::api::{Leader, SharedApi, forward};
@@ -23,8 +21,9 @@ use crate::error::ApiError;
 use crate::identity::from_hex;
 use crate::setup::{hosts_of, record};
 
-/// How long the leader tries to reach a server that wants to join; shorter than the joiner's own patience.
-const DIAL_BACK: Duration = Duration::from_secs(3);
+/// What to do about an address that the leader can't dial.
+const UNREACHABLE: &str =
+    "give an address with --advertise that the other servers can dial, and open its port; the token is unspent";
 
 /// Serves `cara.cluster.Cluster`.
 pub struct ClusterService {
@@ -36,22 +35,6 @@ impl ClusterService {
     /// Over the API and its REST routes.
     pub fn new(api: SharedApi, rest: Router) -> Self {
         Self { api, rest }
-    }
-
-    /// A server that nobody can dial would be a voter that never answers; better to say so before the token is spent.
-    async fn check_reachable(&self, address: &str) -> Result<(), ApiError> {
-        let env = &self.api.env;
-        let reason = match cara_env::timeout(&*env.clock, DIAL_BACK, env.net.connect(address)).await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no answer within {DIAL_BACK:?}"),
-        };
-        Err(ApiError::Bad {
-            status: http::StatusCode::BAD_REQUEST,
-            code: "address-unreachable",
-            detail: format!("{} can't reach the new server at {address}: {reason}", self.api.identity.name),
-            hint: "give an address with --advertise that the other servers can dial, and open its port; the token is unspent",
-        })
     }
 
     async fn recover(&self, server: u64, request: RecoverTokenRequest) -> Result<RecoverTokenResponse, ApiError> {
@@ -75,7 +58,8 @@ impl ClusterService {
     async fn admit(&self, request: JoinRequest) -> Result<JoinResponse, ApiError> {
         let api = &self.api;
         api.barrier().await?;
-        self.check_reachable(&request.address).await?;
+        // A server that nobody can dial would be a voter that never answers; better to say so before the token is spent.
+        dial_back(api, "server", &request.address, UNREACHABLE).await?;
         let id = api.read_local(|state| state.next_server_id().0); // Never given twice, also after a removal.
         let ca = crate::server::open_ca(api)?;
         let hosts = hosts_of(&[&request.address, "localhost", "127.0.0.1"]);

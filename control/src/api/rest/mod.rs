@@ -14,10 +14,12 @@ mod audit;
 mod body;
 mod drains;
 mod health;
+mod join_commands;
 mod lifecycle;
 mod logs;
 mod lost;
 mod moves;
+mod node_health;
 mod nodes;
 mod placement;
 mod servers;
@@ -86,7 +88,8 @@ pub fn router(api: SharedApi) -> Router {
         .route("/{node}/lost", post(lost::declare))
         .route("/{node}/volumes", get(volumes::list))
         .route("/{node}/volumes/{volume}", axum::routing::delete(volumes::remove))
-        .route("/{node}/health", get(nodes::health));
+        .route("/{node}/region", put(node_health::set_region))
+        .route("/{node}/health", get(node_health::show));
     let servers = Router::new()
         .route("/", get(servers::show))
         .route("/join-tokens", get(tokens::list_for_servers).post(tokens::mint_for_server))
