@@ -11,9 +11,12 @@ pub mod server;
 pub mod setup;
 
 mod api;
+mod certificates;
 mod dispatch;
 mod engines;
+mod keeper;
 mod leader;
+mod leaf;
 mod level;
 mod machine;
 mod membership;

@@ -263,6 +263,7 @@ impl Agent for Service {
             ca_pem: self.0.ca.pem.clone(),
             not_after_ms: 0,
             servers: Vec::new(),
+            trust_epoch: 0,
         }))
     }
 

@@ -16,6 +16,8 @@ pub fn required(method: &Method, path: &str) -> Option<Ability> {
         (&Method::GET, "livez" | "readyz" | "healthz") => None,
         // Tokens are secrets' shadows: only those who may make them see them.
         (_, "tokens") => Some(Ability::Root),
+        // Whom everybody trusts.
+        (&Method::POST, "cluster") => Some(Ability::Root),
         (_, "nodes" | "servers") if rest.contains("/join-tokens") => Some(Ability::Root),
         // Passwords.
         (_, "databases") if third == Some("connection") => Some(Ability::Root),
@@ -73,6 +75,8 @@ mod tests {
         assert_eq!(needs(Method::DELETE, "/api/v1/nodes/n1/volumes/v"), Some(Ability::Root));
         assert_eq!(needs(Method::GET, "/api/v1/databases/shop/connection"), Some(Ability::Root));
         assert_eq!(needs(Method::GET, "/api/v1/databases/connection"), Some(Ability::Read), "one of that name");
+        assert_eq!(needs(Method::POST, "/api/v1/cluster/ca/rotate"), Some(Ability::Root));
+        assert_eq!(needs(Method::GET, "/api/v1/cluster/ca"), Some(Ability::Read));
         assert_eq!(needs(Method::TRACE, "/api/v1/nodes"), Some(Ability::Root));
     }
 }

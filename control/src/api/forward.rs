@@ -51,6 +51,38 @@ impl Forwarder {
         Ok(channel)
     }
 
+    /// The next call to anybody connects anew, with the certificate that is used by then.
+    pub fn forget_all(&self) {
+        self.channels.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
+    }
+
+    /// One call to the server at `address`.
+    ///
+    /// # Errors
+    /// When that server can't be reached, does not lead, or refuses.
+    pub async fn call<T, F>(
+        &self,
+        address: &str,
+        limit: Duration,
+        call: impl FnOnce(ClusterClient<Channel>) -> F,
+    ) -> Result<T, ApiError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    {
+        let client = ClusterClient::new(self.channel(address).await?);
+        match cara_env::timeout(&*self.env.clock, limit, call(client)).await {
+            Ok(Ok(answer)) => Ok(answer.into_inner()),
+            Ok(Err(status)) => {
+                self.forget(address);
+                Err(ApiError::NoQuorum(format!("{address} refuses: {}", status.message())))
+            }
+            Err(_) => {
+                self.forget(address);
+                Err(ApiError::Unconfirmed)
+            }
+        }
+    }
+
     fn forget(&self, address: &str) {
         self.channels.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(address);
     }
@@ -60,19 +92,9 @@ impl Forwarder {
     /// # Errors
     /// When that server can't be reached, does not lead, or refuses.
     pub async fn announce(&self, address: &str, feature_level: u32, limit: Duration) -> Result<(), ApiError> {
-        let mut client = ClusterClient::new(self.channel(address).await?);
-        let call = client.announce(AnnounceRequest { feature_level });
-        match cara_env::timeout(&*self.env.clock, limit, call).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(status)) => {
-                self.forget(address);
-                Err(ApiError::NoQuorum(format!("{address} did not record it: {}", status.message())))
-            }
-            Err(_) => {
-                self.forget(address);
-                Err(ApiError::Unconfirmed)
-            }
-        }
+        let request = AnnounceRequest { feature_level };
+        let call = |mut client: ClusterClient<Channel>| async move { client.announce(request).await };
+        self.call(address, limit, call).await.map(drop)
     }
 
     /// Sends the request to the server at `address` and returns its answer.

@@ -8,6 +8,7 @@
 
 mod app_moves;
 pub mod auth;
+pub mod certificates;
 mod drains;
 mod find;
 pub mod forward;
@@ -31,6 +32,7 @@ use tokio::sync::watch;
 use crate::config::Config;
 use crate::error::ApiError;
 use crate::identity::ServerIdentity;
+use crate::keeper::Keeper;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::relay::Relay;
@@ -43,8 +45,10 @@ pub struct Api {
     pub env: Env,
     /// Settings.
     pub config: Config,
-    /// Who this server is.
+    /// Who this server is, as it was at its start; certificates and whom to trust are the keeper's.
     pub identity: ServerIdentity,
+    /// The identity as it is now.
+    pub keeper: Arc<Keeper>,
     /// Replication, with the state behind it.
     pub raft: RaftStore<Machine>,
     /// Agent sessions; filled on the leader only.

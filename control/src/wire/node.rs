@@ -84,7 +84,8 @@ pub fn node_view(state: &State, node: &Node, last_heard_ms: Option<u64>, now_ms:
     }
 }
 
-fn certificate_view(certificate: &Certificate, now_ms: u64) -> CertificateView {
+/// How much of a certificate's life is left, and how urgent that is.
+pub fn certificate_view(certificate: &Certificate, now_ms: u64) -> CertificateView {
     let left_ms = i64::try_from(certificate.not_after_ms).unwrap_or(i64::MAX) - i64::try_from(now_ms).unwrap_or(0);
     let days = left_ms.div_euclid(DAY_MS);
     let state = match (certificate.revoked_at_ms, left_ms, days) {

@@ -4,6 +4,7 @@
 //! passes silently. What spans several nodes (moves, drains, placement) has snake_case keys instead. Lists are `{apiVersion, kind: "<Kind>List", revision, items}`; `items` is never null. Times are
 //! RFC 3339 UTC.
 
+mod ca;
 mod drains;
 mod lost;
 mod metadata;
@@ -16,6 +17,7 @@ mod token;
 mod watch;
 mod workload;
 
+pub use ca::{CaHeldBack, CaRotateRequest, CaView};
 pub use drains::{BlockedItem, DrainItem, DrainPlan, DrainView};
 pub use lost::{GivenUp, LostRequest, LostView, NodeVolume};
 pub use metadata::{API_VERSION, List, Metadata};

@@ -8,7 +8,6 @@ use crate::entry::Context;
 use crate::event::{Event, ObjectKind};
 use crate::feature::Feature;
 use crate::model::{CaRotation, Cluster, FormerCa, RotationPhase};
-use crate::planted::planted;
 use crate::rejected::Rejected;
 use crate::state::State;
 use crate::{HeldBack, limits};
@@ -40,8 +39,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: AdvanceCa) -> Result<V
     } else {
         &servers
     };
-    let early = planted("ca-dropped-early") && rotation.phase == RotationPhase::Renew;
-    if !hinders.is_empty() && !early {
+    if !hinders.is_empty() {
         return Err(Rejected::CaHeldBack { phase: rotation.phase.to_string(), who: some_names(hinders) });
     }
     let mut events = Vec::new();

@@ -213,7 +213,7 @@ pub(crate) fn check_issuer(
     if given != current {
         return Err(Rejected::StaleCa { given: given.to_string(), current: current.to_string() });
     }
-    if trusts < current && !planted("renewal-before-trust") {
+    if trusts < current {
         return Err(Rejected::CaNotTrusted { member: member(), ca: current.to_string() });
     }
     Ok(())

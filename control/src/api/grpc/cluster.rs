@@ -7,12 +7,16 @@ use cara_core::command::PutServer;
 use cara_core::model::Server;
 use cara_core::{Answer, Command, FEATURE_LEVEL_MIN, Rejected, ServerId};
 use cara_proto::cluster::cluster_server::Cluster;
-use cara_proto::cluster::{AnnounceRequest, AnnounceResponse, HttpPart, HttpRequest, JoinRequest, JoinResponse};
+use cara_proto::cluster::{
+    AnnounceRequest, AnnounceResponse, AttestRequest, AttestResponse, HttpPart, HttpRequest, JoinRequest, JoinResponse,
+    RenewServerRequest, RenewServerResponse,
+};
 use cara_transport::{JoinToken, Role};
 use futures_util::stream::BoxStream;
 use tonic::{Request, Response, Status};
 
-use super::{check_leads, server_peer};
+use super::{check_leads, peer, server_peer};
+use crate::api::certificates::Attested;
 use crate::api::rest::run_forwarded;
 use crate::api::{SharedApi, forward};
 use crate::error::ApiError;
@@ -76,13 +80,23 @@ impl ClusterService {
         let Answer::Server(server) = reply.answer else {
             return Err(ApiError::Internal("the answer to PutServer names no server".into()));
         };
+        let joined = api.read_local(|state| {
+            state.cluster().map(|cluster| JoinResponse {
+                ca_pem: cluster.bundle_pem(),
+                chain_pem: cluster.chain_pem(),
+                trust_epoch: cluster.trust_epoch,
+                trusts: cluster.newest_ca(),
+                ..JoinResponse::default()
+            })
+        });
         Ok(JoinResponse {
             server_id: server.server.0,
             cluster_id: api.identity.cluster_id.clone(),
             certificate_pem: server.certificate.pem,
-            ca_pem: api.identity.ca_pem.clone(),
+            ca: server.certificate.ca,
             sealing_key: from_hex(&api.identity.sealing_key).unwrap_or_default(),
             servers: api.server_addresses(),
+            ..joined.unwrap_or_default()
         })
     }
 }
@@ -109,6 +123,30 @@ impl Cluster for ClusterService {
         let level = request.into_inner().feature_level;
         self.api.record_level(id, level).await.map_err(|error| error.to_status())?;
         Ok(Response::new(AnnounceResponse {}))
+    }
+
+    async fn renew_server(
+        &self,
+        request: Request<RenewServerRequest>,
+    ) -> Result<Response<RenewServerResponse>, Status> {
+        let id = server_peer(&self.api, &request)?;
+        let presented = peer(&self.api, &request)?.fingerprint;
+        check_leads(&self.api)?;
+        let renewed = self.api.sign_for_server(id, &presented, request.into_inner()).await;
+        let renewed = renewed.map_err(|error| error.to_status())?;
+        Ok(Response::new(RenewServerResponse {
+            certificate_pem: renewed.certificate_pem,
+            ca: renewed.ca,
+            revision: renewed.revision,
+        }))
+    }
+
+    async fn attest(&self, request: Request<AttestRequest>) -> Result<Response<AttestResponse>, Status> {
+        let id = server_peer(&self.api, &request)?;
+        check_leads(&self.api)?;
+        let AttestRequest { trusts, fingerprint } = request.into_inner();
+        let recorded = self.api.record_attested(id, Attested { trusts, fingerprint }).await;
+        recorded.map(|revision| Response::new(AttestResponse { revision })).map_err(|error| error.to_status())
     }
 
     type ForwardStream = BoxStream<'static, Result<HttpPart, Status>>;

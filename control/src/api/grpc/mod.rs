@@ -5,6 +5,7 @@ mod cluster;
 mod relay;
 mod report;
 mod session;
+mod trust;
 
 pub use agent::AgentService;
 pub use cluster::ClusterService;

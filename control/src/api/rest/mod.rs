@@ -10,6 +10,7 @@
 
 mod app_moves;
 mod body;
+mod ca;
 mod drains;
 mod health;
 mod lifecycle;
@@ -92,6 +93,8 @@ pub fn router(api: SharedApi) -> Router {
         .nest("/nodes", nodes)
         .nest("/servers", servers)
         .route("/watch", get(watch::watch))
+        .route("/cluster/ca", get(ca::show))
+        .route("/cluster/ca/rotate", post(ca::rotate))
         .route("/workloads", get(workloads::list_all))
         .route("/{kind}", get(workloads::list).post(workloads::create))
         .route("/{kind}/{name}", get(workloads::show).put(workloads::replace).delete(workloads::delete))
