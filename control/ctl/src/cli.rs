@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+mod cluster;
 mod moves;
 mod nouns;
 mod volumes;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::out::{Color, Format};
 
+pub use cluster::{Cluster, ClusterCommand, RotateCa};
 pub use moves::{Drain, Lost, Move, Moves, Placement};
 pub use nouns::{Ctx, CtxCommand, Nodes, NodesCommand, Servers, ServersCommand};
 pub use volumes::Volumes;
@@ -100,6 +102,8 @@ pub enum Command {
     /// Servers: the members of the cluster, and what it can still lose.
     #[command(visible_alias = "server")]
     Servers(Servers),
+    /// What concerns the whole cluster: its CA.
+    Cluster(Cluster),
     /// Saved clusters.
     Ctx(Ctx),
     /// Print a completion script for a shell.

@@ -3,6 +3,7 @@
 mod answer;
 mod apply;
 mod ask;
+mod cluster;
 mod completion;
 mod ctx;
 mod databases;
@@ -71,6 +72,7 @@ async fn dispatch(cx: &Context, command: Command) -> Outcome {
         Command::Databases(args) => databases::run(cx, args.command).await,
         Command::Projects(args) => workloads::run(cx, Kind::Project, args.command).await,
         Command::Servers(args) => servers::run(cx, args.command).await,
+        Command::Cluster(args) => cluster::run(cx, args.command).await,
         Command::Ctx(args) => ctx::run(cx, args.command),
         Command::Completion(args) => completion::run(cx, args.shell),
         Command::Version => version::run(cx),
