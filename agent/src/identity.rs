@@ -4,7 +4,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use cara_env::{Env, Files};
-use cara_transport::{Peer, Role, Tls, TlsError};
+use cara_transport::{Peer, Role, Tls, TlsError, fingerprint};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use serde::{Deserialize, Serialize};
 
 /// A node's identity and where its servers are.
@@ -22,6 +24,9 @@ pub struct Identity {
     pub ca_pem: String,
     /// `host:port` of all servers, as last heard.
     pub servers: Vec<String>,
+    /// Which of several answers about whom to trust `ca_pem` is; an older one is not taken.
+    #[serde(default)]
+    pub trust_epoch: u64,
 }
 
 /// Why an identity file can't be used.
@@ -116,6 +121,11 @@ impl Identity {
         let (_, certificate) = x509_parser::parse_x509_certificate(&der).map_err(|e| e.to_string())?;
         let validity = certificate.validity();
         Ok((validity.not_before.timestamp(), validity.not_after.timestamp()))
+    }
+
+    /// SHA-256 of each CA that it trusts, hex.
+    pub(crate) fn trusted_cas(&self) -> Vec<String> {
+        CertificateDer::pem_slice_iter(self.ca_pem.as_bytes()).flatten().map(|ca| fingerprint(&ca)).collect()
     }
 
     fn certificate_der(&self) -> Result<Vec<u8>, String> {

@@ -28,6 +28,7 @@ pub(crate) async fn keep_renewed(env: Env, keeper: Arc<Keeper>, channel: Channel
     let mut backoff = Backoff::new(RETRY_MIN, RETRY_MAX);
     let jitter = env.rng.below(1000);
     let due_in = || match keeper.identity().validity() {
+        Ok(_) if keeper.is_renewal_asked() => Duration::ZERO,
         Ok(validity) => until_due(validity, jitter, env.clock.wall_ms()),
         Err(problem) => {
             tracing::error!("can't read the node's certificate: {problem}");
@@ -37,7 +38,7 @@ pub(crate) async fn keep_renewed(env: Env, keeper: Arc<Keeper>, channel: Channel
     loop {
         let wait = due_in();
         if !wait.is_zero() {
-            env.clock.sleep(wait.min(LOOK_AGAIN)).await;
+            keeper.renewal_asked(wait.min(LOOK_AGAIN)).await;
             continue;
         }
         match renew(&env, &keeper, channel.clone(), deadline).await {
@@ -85,7 +86,7 @@ async fn renew(env: &Env, keeper: &Keeper, channel: Channel, deadline: Duration)
         .map_err(|status| status.message().to_owned())?
         .into_inner();
     cara_env::point("renew.answered", String::new).await;
-    keeper.renew(answer.certificate_pem, answer.ca_pem)?;
+    keeper.renew(answer.certificate_pem, answer.ca_pem, answer.trust_epoch)?;
     cara_env::point("renew.done", String::new).await;
     Ok(())
 }

@@ -12,7 +12,7 @@ use cara_env::{Env, Task};
 use cara_proto::agent::agent_client::AgentClient;
 use cara_proto::agent::agent_frame::Frame as Up;
 use cara_proto::agent::server_frame::Frame as Down;
-use cara_proto::agent::{AgentFrame, Desired, Goodbye, Heartbeat, Hello, Report, ServerFrame};
+use cara_proto::agent::{AgentFrame, Desired, Goodbye, Heartbeat, Hello, Report, ServerFrame, Trust};
 use cara_proto::node::{Facts, Readings};
 pub(crate) use refusal::refusal;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -119,6 +119,7 @@ impl<'a> Session<'a> {
             fence: Some(ground.shared.fence()),
             volume_address,
             feature_level: ground.config.feature_level,
+            trusted_cas: ground.keeper.identity().trusted_cas(),
         };
         outbox.try_send(frame(Up::Hello(hello))).expect("the outbox is empty");
         let mut client = AgentClient::new(channel.clone())
@@ -144,7 +145,7 @@ impl<'a> Session<'a> {
         let env = &ground.env;
         let helpers = [
             Helper(cara_env::spawn(heartbeats(env.clone(), intervals, ground.readings.clone(), outbox.clone()))),
-            Helper(cara_env::spawn(reports(ground.reports.clone(), outbox))),
+            Helper(cara_env::spawn(reports(ground.reports.clone(), ground.keeper.clone(), outbox))),
             Helper(cara_env::spawn(keep_renewed(env.clone(), ground.keeper.clone(), channel.clone(), limit))),
         ];
         let logs = LogsDesk::new(ground, address, channel, Arc::new(Semaphore::new(LOGS_MAX)));
@@ -180,6 +181,7 @@ impl<'a> Session<'a> {
                 }
                 Some(Down::Desired(desired)) => self.desired(desired).await,
                 Some(Down::Logs(request)) => self.logs.answer(request),
+                Some(Down::Trust(trust)) => self.trust(trust).await,
                 Some(Down::Goodbye(goodbye)) => return parted(goodbye),
                 // A frame of a newer server, or a second welcome: nothing that we'd need.
                 Some(Down::Welcome(_)) | None => {}
@@ -191,6 +193,19 @@ impl<'a> Session<'a> {
         if interval_ms > 0 {
             let interval = interval_of(interval_ms);
             self.interval.send_if_modified(|last| std::mem::replace(last, interval) != interval);
+        }
+    }
+
+    /// Takes over whom to trust; the next report says so.
+    async fn trust(&self, Trust { ca_pem, epoch, renew }: Trust) {
+        let keeper = &self.ground.keeper;
+        if let Err(problem) = keeper.trust(ca_pem, epoch) {
+            tracing::error!("can't take over whom to trust: {problem}; it is tried again in the next session");
+            return;
+        }
+        cara_env::point("bundle.saved", || format!("host={} epoch={epoch}", self.ground.config.node_name)).await;
+        if renew {
+            keeper.ask_for_renewal();
         }
     }
 
@@ -242,16 +257,24 @@ async fn heartbeats(
     }
 }
 
-/// Sends the whole report now and at each change.
-async fn reports(mut reports: watch::Receiver<Option<Report>>, outbox: mpsc::Sender<AgentFrame>) {
+/// Sends the whole report now and at each change, also of whom the agent trusts.
+async fn reports(mut reports: watch::Receiver<Option<Report>>, keeper: Arc<Keeper>, outbox: mpsc::Sender<AgentFrame>) {
+    let mut trusted = keeper.trusted();
     loop {
+        trusted.borrow_and_update();
         let report = reports.borrow_and_update().clone();
-        if let Some(report) = report
-            && outbox.send(frame(Up::Report(report))).await.is_err()
-        {
-            return;
+        if let Some(report) = report {
+            let report = Report { trusted_cas: keeper.identity().trusted_cas(), ..report };
+            if outbox.send(frame(Up::Report(report))).await.is_err() {
+                return;
+            }
         }
-        if reports.changed().await.is_err() {
+        let changed = tokio::select! {
+            biased;
+            changed = reports.changed() => changed,
+            changed = trusted.changed() => changed,
+        };
+        if changed.is_err() {
             // The agent is ending: stay, so that the session ends for its own reason.
             std::future::pending::<()>().await;
         }

@@ -19,6 +19,8 @@ const WINDOW: u64 = 13;
 const MOVE_WINDOW: u64 = 16;
 /// The same for steps that need a follower that falls behind: it is cut off for [`LAG`] first.
 const LAG_WINDOW: u64 = 18;
+/// Servers' certificates live so long where they shall come due in each window.
+const CERTIFICATE_LIFE: Duration = Duration::from_secs(20);
 /// So long a follower is cut off, in which far more is written than the entries that the log keeps after a snapshot
 /// ([`crate::process`]): it can't be brought up with entries alone.
 const LAG: &str = "11s";
@@ -38,6 +40,8 @@ enum Needs {
     Laggard,
     /// A node that falls silent.
     Silence,
+    /// Servers' certificates that come due all the time.
+    Renewal,
 }
 
 impl Needs {
@@ -45,7 +49,7 @@ impl Needs {
     fn window(self) -> u64 {
         match self {
             Self::Laggard => LAG_WINDOW,
-            Self::Work | Self::Election | Self::Silence => WINDOW,
+            Self::Work | Self::Election | Self::Silence | Self::Renewal => WINDOW,
         }
     }
 }
@@ -66,6 +70,10 @@ const STEPS: &[(&str, Needs)] = &[
     ("cert.renewed", Needs::Work),
     ("renew.answered", Needs::Work),
     ("renew.done", Needs::Work),
+    ("leaf.sent", Needs::Renewal),
+    ("leaf.recorded", Needs::Renewal),
+    ("leaf.answered", Needs::Renewal),
+    ("leaf.saved", Needs::Renewal),
     ("workload.applied", Needs::Work),
     ("workload.deleted", Needs::Work),
     ("reconcile.write", Needs::Silence),
@@ -155,9 +163,12 @@ fn scenario(step: &str, needs: Needs, role: &str) -> Scenario {
         fault.push(at_step(step, needs, kind, role, from));
     }
     let duration = FIRST + needs.window() * FAULTS.len() as u64;
+    let bare = bare(format!("matrix-{}-{role}", step.replace(['.', '_'], "-")), duration, fault);
+    let certificate_life = (needs == Needs::Renewal).then_some(Span(CERTIFICATE_LIFE));
     Scenario {
         workload: Workload { ops: Some(ops(duration)), watchers: 0, ..Workload::default() },
-        ..bare(format!("matrix-{}-{role}", step.replace(['.', '_'], "-")), duration, fault)
+        cluster: Cluster { certificate_life, ..bare.cluster.clone() },
+        ..bare
     }
 }
 
@@ -274,7 +285,7 @@ fn prelude(needs: Needs, from: u64) -> Option<Fault> {
     let before =
         |kind, target: &str, lasts| Some(Fault { at, ..fault(&format!("before-{from}"), kind, target, lasts) });
     match needs {
-        Needs::Work => None,
+        Needs::Work | Needs::Renewal => None,
         Needs::Election => before(Kind::Crash, "leader", "1s"),
         Needs::Laggard => before(Kind::Isolate, "follower:any", LAG),
         Needs::Silence => before(Kind::Freeze, "agent:any", "8s"),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cara_agent::runtime::memory::MemoryRuntime;
+use cara_control::pki::LEAF_LIFE;
 use cara_control::setup::{self, Place};
 use cara_core::FEATURE_LEVEL;
 use cara_env::Env;
@@ -35,9 +36,10 @@ pub(crate) async fn serve(
     shared.note_runtime(&boot.name, Handle::current());
     let folder = Path::new(SERVER_DIR);
     let feature_level_max = if shared.is_old(&boot.name) { OLD_LEVEL } else { FEATURE_LEVEL };
+    let certificate_life = shared.certificate_life().unwrap_or(LEAF_LIFE);
     if boot.env.files.read(&folder.join("server.json")).is_err() {
         let own = address(&boot.name);
-        let place = Place { feature_level_max, ..Place::new(&boot.name, &own, &own) };
+        let place = Place { feature_level_max, certificate_life, ..Place::new(&boot.name, &own, &own) };
         if boot.name == "s1" {
             let founded = setup::init(&boot.env, folder, &place).map_err(|error| chain(&error))?;
             shared.note_founded(founded);
@@ -51,6 +53,7 @@ pub(crate) async fn serve(
         pending_stale_after: PENDING_STALE,
         snapshot_after: SNAPSHOT_AFTER,
         feature_level_max,
+        server_certificate_life: certificate_life,
         ..cara_control::Config::new(folder)
     };
     let engine = match &rocks {

@@ -78,6 +78,10 @@ struct Desk {
     /// Machines that run the release before this one.
     old: BTreeSet<String>,
     runtimes: BTreeMap<String, Handle>,
+    /// How long servers' certificates live; none = as usual.
+    certificate_life: Option<Duration>,
+    /// How often the CA was replaced, or may have been.
+    rotations: usize,
 }
 
 /// What the machines, the driver and the checkers share.
@@ -123,6 +127,11 @@ impl Shared {
         self.desk().old.contains(host)
     }
 
+    /// How long servers' certificates live; none = as usual.
+    pub fn certificate_life(&self) -> Option<Duration> {
+        self.desk().certificate_life
+    }
+
     /// What clients shall do now.
     pub fn phase(&self) -> Phase {
         self.desk().phase
@@ -166,6 +175,16 @@ impl Shared {
 
     fn take_newcomers(&self) -> Vec<Newcomer> {
         std::mem::take(&mut self.desk().newcomers)
+    }
+
+    /// May the CA be replaced once more? Clients follow the CA that they began with only so far.
+    pub fn may_rotate(&self) -> bool {
+        self.desk().rotations < cara_core::limits::FORMER_CAS_MAX
+    }
+
+    /// The CA is being replaced, or may be.
+    pub fn note_rotation(&self) {
+        self.desk().rotations += 1;
     }
 
     /// Asks the driver to let a node's certificate come of age.
@@ -288,6 +307,7 @@ impl Cluster {
         let nodes = names("n", 1, shape.agents);
         let old = cluster.servers.iter().take(shape.old_servers).chain(nodes.iter().take(shape.old_agents));
         cluster.shared.desk().old = old.cloned().collect();
+        cluster.shared.desk().certificate_life = shape.certificate_life.map(|life| life.0);
         for server in cluster.servers.clone() {
             cluster.add_server(&server);
         }

@@ -36,6 +36,9 @@ pub struct Config {
     /// The highest feature level that this server announces and reaches. Default: what this version supports. Lower, it acts
     /// like the release that had that level; a cluster beyond it is refused.
     pub feature_level_max: u32,
+    /// How long a server's certificate lives that this server signs while it leads. Default 90 days; it is renewed at two
+    /// thirds.
+    pub server_certificate_life: Duration,
     /// Largest API request body in bytes. Default 1 MiB, the same as a log entry.
     pub body_max: usize,
 }
@@ -56,6 +59,7 @@ impl Config {
             request_deadline: Duration::from_secs(10),
             low_space: None,
             feature_level_max: cara_core::FEATURE_LEVEL,
+            server_certificate_life: crate::pki::LEAF_LIFE,
             body_max: 1 << 20,
         }
     }

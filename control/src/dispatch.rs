@@ -57,6 +57,10 @@ fn news(state: &State, event: &Event) -> News {
         Event::WorkloadUpdated { uid, .. } | Event::WorkloadDeletionStarted { uid, .. } => News::Desired(
             state.workload(uid).and_then(|w| w.placement.as_ref()).map(|p| p.node.clone()).into_iter().collect(),
         ),
+        // Sessions tell their agents whom to trust.
+        Event::CaRotationStarted { .. } | Event::CaTakenOver { .. } | Event::CaRotated { .. } => {
+            News::Desired(state.nodes().map(|node| node.id.clone()).collect())
+        }
         // Its node is not in the event: with `force` it may have been anywhere. Rare; every session looks once.
         Event::WorkloadDeleted { .. } => News::Desired(state.nodes().map(|node| node.id.clone()).collect()),
         // What was to be removed may be gone: the agent need not remember it.

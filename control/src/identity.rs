@@ -25,8 +25,20 @@ pub struct ServerIdentity {
     pub certificate_pem: String,
     /// Its private key.
     pub key_pem: String,
-    /// The cluster's CA.
+    /// The cluster's CA; two while it is being replaced.
     pub ca_pem: String,
+    /// What it sends along beside the trusted CAs, for clients that pin one of the CAs before.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub chain_pem: String,
+    /// Which of several answers about whom to trust this is; an older one is not taken.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trust_epoch: u64,
+    /// The number of the newest CA in `ca_pem`; 0 = the first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trusts: u64,
+    /// The number of the CA that signed the certificate; 0 = the first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ca: u64,
     /// Opens the replicated secrets; hex.
     pub sealing_key: String,
     /// No database was ever opened under this identity: an empty folder is fine. Afterwards an empty folder means that
@@ -64,6 +76,11 @@ pub enum IdentityError {
         /// The system's reason.
         source: std::io::Error,
     },
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands out references.
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn path(data_dir: &Path) -> PathBuf {

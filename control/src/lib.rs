@@ -13,9 +13,12 @@ pub mod setup;
 pub mod version;
 
 mod api;
+mod certificates;
 mod dispatch;
 mod engines;
+mod keeper;
 mod leader;
+mod leaf;
 mod level;
 mod machine;
 mod membership;

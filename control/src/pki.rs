@@ -7,6 +7,8 @@
 //! Invariant: nothing here decides who may get a certificate; the state machine does, and a certificate that it hasn't
 //! recorded is worth nothing.
 
+use std::time::Duration;
+
 use cara_env::{Env, Rng};
 use cara_transport::{Peer, Role, SERVER_NAME, fingerprint};
 use chacha20poly1305::aead::{Aead, KeyInit};
@@ -22,13 +24,13 @@ use crate::identity::to_hex;
 /// Bytes of the sealing key.
 pub const SEALING_KEY_LEN: usize = 32;
 const NONCE_LEN: usize = 12;
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-/// Leaf certificates live this long; agents renew at two thirds.
-const LEAF_DAYS: u64 = 90;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Leaf certificates live this long; machines renew them at two thirds.
+pub const LEAF_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// The CA lives this long; replacing it is an operation of its own.
-const CA_DAYS: u64 = 3650;
-/// Certificates begin this long ago, for machines whose clocks lag.
-pub(crate) const BACKDATE_MS: u64 = 60 * 60 * 1000;
+const CA_DAYS: u32 = 3650;
+/// Certificates begin this long ago, or a tenth of their life, for machines whose clocks lag.
+pub(crate) const BACKDATE: Duration = Duration::from_secs(60 * 60);
 
 /// Why a certificate could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +59,10 @@ pub struct Issued {
     pub not_after_ms: u64,
     /// SHA-256 of the public key (SPKI), hex.
     pub key_hash: String,
+    /// The number of the CA that signed it.
+    pub ca: u64,
+    /// The number of the newest CA that the holder is given to trust.
+    pub trusts: u64,
 }
 
 /// A new CA: certificate and private key, PEM.
@@ -67,14 +73,29 @@ pub struct NewCa {
     pub key_pem: String,
 }
 
+/// The CA that is to follow: certificate, private key, and its name and key signed by the one before; PEM.
+pub struct NextCa {
+    /// Public.
+    pub certificate_pem: String,
+    /// To be sealed at once.
+    pub key_pem: String,
+    /// Public.
+    pub cross_pem: String,
+}
+
 /// Makes a CA for a new cluster.
 pub fn new_ca(env: &Env, cluster_id: &str) -> Result<NewCa, PkiError> {
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(PkiError::Ca)?;
-    let mut params = params(env, &format!("Caravanserai CA {cluster_id}"), CA_DAYS);
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let params = ca_params(env, &format!("Caravanserai CA {cluster_id}"));
     let certificate = params.self_signed(&key).map_err(PkiError::Ca)?;
     Ok(NewCa { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
+}
+
+fn ca_params(env: &Env, name: &str) -> CertificateParams {
+    let mut params = params(env, name, DAY * CA_DAYS);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
 }
 
 /// A key pair and a signing request for it. The key is PEM, the request DER.
@@ -111,6 +132,9 @@ pub fn unseal(sealing_key: &[u8; SEALING_KEY_LEN], sealed: &[u8]) -> Result<Vec<
 pub struct Ca {
     issuer: Issuer<'static, KeyPair>,
     cluster_id: String,
+    number: u64,
+    newest: u64,
+    server_life: Duration,
 }
 
 impl Ca {
@@ -124,7 +148,34 @@ impl Ca {
         let key_pem = String::from_utf8(unseal(sealing_key, sealed_key)?).map_err(|_| PkiError::Unseal)?;
         let key = KeyPair::from_pem(&key_pem).map_err(PkiError::Ca)?;
         let issuer = Issuer::from_ca_cert_pem(certificate_pem, key).map_err(PkiError::Ca)?;
-        Ok(Self { issuer, cluster_id: cluster_id.to_owned() })
+        let cluster_id = cluster_id.to_owned();
+        Ok(Self { issuer, cluster_id, number: 0, newest: 0, server_life: LEAF_LIFE })
+    }
+
+    /// Counts CAs: the number of this one, and of the newest that machines are given to trust.
+    #[must_use]
+    pub fn numbered(mut self, number: u64, newest: u64) -> Self {
+        (self.number, self.newest) = (number, newest);
+        self
+    }
+
+    /// Servers' certificates live this long instead of [`LEAF_LIFE`].
+    #[must_use]
+    pub fn with_server_life(mut self, life: Duration) -> Self {
+        self.server_life = life;
+        self
+    }
+
+    /// Makes the CA that is to follow this one, and signs it for those who know only this one.
+    ///
+    /// # Errors
+    /// When it can't be signed.
+    pub fn next(&self, env: &Env, number: u64) -> Result<NextCa, PkiError> {
+        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(PkiError::Ca)?;
+        let name = format!("Caravanserai CA {} {number}", self.cluster_id);
+        let certificate = ca_params(env, &name).self_signed(&key).map_err(PkiError::Ca)?;
+        let cross = ca_params(env, &name).signed_by(&key, &self.issuer).map_err(PkiError::Ca)?;
+        Ok(NextCa { certificate_pem: certificate.pem(), key_pem: key.serialize_pem(), cross_pem: cross.pem() })
     }
 
     /// Signs a certificate for `role`. Servers may serve and dial, and carry `addresses` (hosts without port); agents
@@ -135,7 +186,8 @@ impl Ca {
     pub fn issue(&self, env: &Env, role: &Role, csr: &[u8], addresses: &[String]) -> Result<Issued, PkiError> {
         let csr = CertificateSigningRequestParams::from_der(&csr.into()).map_err(|e| PkiError::Csr(e.to_string()))?;
         // Of the request only the public key is taken; names and usages are ours to give.
-        let mut params = params(env, &Peer::uri(&self.cluster_id, role), LEAF_DAYS);
+        let life = if matches!(role, Role::Server(_)) { self.server_life } else { LEAF_LIFE };
+        let mut params = params(env, &Peer::uri(&self.cluster_id, role), life);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let uri = Peer::uri(&self.cluster_id, role).try_into().map_err(PkiError::Ca)?;
@@ -150,7 +202,7 @@ impl Ca {
             }
         }
         let serial = params.serial_number.as_ref().map(|s| to_hex(s.as_ref())).unwrap_or_default();
-        let not_after_ms = env.clock.wall_ms() + LEAF_DAYS * DAY_MS;
+        let not_after_ms = env.clock.wall_ms() + millis(life);
         let certificate = params.signed_by(&csr.public_key, &self.issuer).map_err(PkiError::Ca)?;
         Ok(Issued {
             pem: certificate.pem(),
@@ -158,6 +210,8 @@ impl Ca {
             serial,
             not_after_ms,
             key_hash: key_hash(certificate.der())?,
+            ca: self.number,
+            trusts: self.newest,
         })
     }
 }
@@ -170,18 +224,23 @@ fn key_hash(certificate: &[u8]) -> Result<String, PkiError> {
 }
 
 /// What all certificates share: a name, a random serial, a period that begins a little in the past.
-fn params(env: &Env, name: &str, days: u64) -> CertificateParams {
+fn params(env: &Env, name: &str, life: Duration) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
     let now = env.clock.wall_ms();
-    params.not_before = at(now.saturating_sub(BACKDATE_MS));
-    params.not_after = at(now + days * DAY_MS);
+    params.not_before = at(now.saturating_sub(millis(BACKDATE.min(life / 10))));
+    params.not_after = at(now + millis(life));
     let mut serial = [0; 16];
     env.rng.fill(&mut serial);
     serial[0] &= 0x7f; // A serial number is positive.
     params.serial_number = Some(SerialNumber::from_slice(&serial));
     params
+}
+
+/// Whole milliseconds.
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn at(ms: u64) -> time::OffsetDateTime {

@@ -15,7 +15,7 @@ use cara_proto::cluster::{RecoverTokenRequest, RecoverTokenResponse, cluster_cli
 use cara_transport::{Tls, TlsError};
 
 use crate::identity::{IdentityError, ServerIdentity};
-use crate::server::tls_identity;
+use crate::keeper::for_tls;
 use crate::setup::ca_fingerprint;
 
 /// One attempt: longer than a server waits for a leader.
@@ -84,7 +84,7 @@ pub enum RecoverError {
 /// When the folder isn't a server's, its server doesn't run, or the cluster has no leader.
 pub async fn recover_token(env: &Env, data_dir: &Path, address: Option<String>) -> Result<Recovered, RecoverError> {
     let identity = ServerIdentity::load(env, data_dir)?;
-    let tls = Tls::new(env, &tls_identity(&identity)).map_err(RecoverError::Tls)?;
+    let tls = Tls::new(env, &for_tls(&identity)).map_err(RecoverError::Tls)?;
     let address = address.unwrap_or_else(|| here(&identity.listen));
     let request = RecoverTokenRequest { request_id: cara_env::hex(&*env.rng, 16), handed_on: false };
     let until = env.clock.monotonic() + PATIENCE;

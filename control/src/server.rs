@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cara_core::Feature;
 use cara_env::{Cf, Engine, Env};
 use cara_proto::agent::agent_server::AgentServer;
 use cara_proto::cluster::cluster_server::ClusterServer;
@@ -32,14 +33,15 @@ use crate::api::{Api, SharedApi, rest};
 use crate::config::Config;
 use crate::error::ApiError;
 use crate::identity::{IdentityError, ServerIdentity, from_hex};
+use crate::keeper::{KeepError, Keeper};
 use crate::machine::Machine;
 use crate::metrics::Metrics;
-use crate::pki::Ca;
+use crate::pki::{Ca, SEALING_KEY_LEN};
 use crate::relay::Relay;
 use crate::sessions::Sessions;
 use crate::token_uses::TokenUses;
 use crate::transfers::Transfers;
-use crate::{dispatch, leader, level, token_uses};
+use crate::{certificates, dispatch, leader, level, token_uses};
 
 /// One attempt of raft to reach a peer.
 const PEER_CONNECT: Duration = Duration::from_secs(2);
@@ -54,6 +56,9 @@ pub enum RunError {
     /// Its data folder.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// A change of it.
+    #[error(transparent)]
+    Keep(#[from] KeepError),
     /// Its certificate.
     #[error("{path}: the server's certificate can't be used; join again with a new token")]
     Tls {
@@ -115,8 +120,9 @@ pub async fn run(
     shutdown: watch::Receiver<bool>,
 ) -> Result<(), RunError> {
     let mut identity = ServerIdentity::load(&env, &config.data_dir)?;
-    let tls = Tls::new(&env, &tls_identity(&identity))
-        .map_err(|source| RunError::Tls { path: config.data_dir.clone(), source })?;
+    let unusable = |source| RunError::Tls { path: config.data_dir.clone(), source };
+    let keeper = Keeper::new(&env, config.data_dir.clone(), identity.clone()).map_err(unusable)?;
+    let tls = keeper.tls().clone();
     let address = config.listen.clone().unwrap_or_else(|| identity.listen.clone());
     let listener =
         env.net.listen(&address).await.map_err(|source| RunError::Listen { address: address.clone(), source })?;
@@ -135,7 +141,7 @@ pub async fn run(
     if identity.fresh {
         // From now on an empty database means a lost disk.
         identity.fresh = false;
-        identity.save(&env, &config.data_dir)?;
+        keeper.change(|identity| identity.fresh = false)?;
     }
     let (leading_in, leading) = watch::channel(0);
     let api = Arc::new(Api {
@@ -146,6 +152,7 @@ pub async fn run(
         metrics: Metrics::new(),
         token_uses: TokenUses::default(),
         identity,
+        keeper: Arc::new(keeper),
         raft,
         leading,
         changed,
@@ -160,6 +167,7 @@ pub async fn run(
         cara_env::spawn(bootstrap(api.clone())),
         cara_env::spawn(level::announce(api.clone())),
         cara_env::spawn(token_uses::run(api.clone())),
+        cara_env::spawn(certificates::run(api.clone())),
     ];
     let ended = tokio::select! {
         biased;
@@ -201,14 +209,6 @@ fn routes(api: &SharedApi) -> axum::Router {
         .add_service(relay)
         .add_service(InterceptedService::new(api.raft.service(), for_servers))
         .into_axum_router()
-}
-
-pub(crate) fn tls_identity(identity: &ServerIdentity) -> cara_transport::Identity {
-    cara_transport::Identity {
-        certificate_pem: identity.certificate_pem.clone(),
-        key_pem: identity.key_pem.clone(),
-        ca_pem: identity.ca_pem.clone(),
-    }
 }
 
 fn raft_config(config: &Config, identity: &ServerIdentity, expect_empty: bool) -> raft_store::Config {
@@ -256,8 +256,7 @@ async fn bootstrap(api: SharedApi) {
         }
         api.env.clock.sleep(BOOTSTRAP_RETRY).await;
     }
-    let done = ServerIdentity { bootstrap: None, ..api.identity.clone() };
-    if let Err(error) = done.save(&api.env, &api.config.data_dir) {
+    if let Err(error) = api.keeper.change(|identity| identity.bootstrap = None) {
         tracing::warn!(%error, "server.json still says that the cluster is to be made; harmless, tried again at start");
     }
 }
@@ -267,9 +266,25 @@ async fn bootstrap(api: SharedApi) {
 /// # Errors
 /// When this server's sealing key doesn't open it.
 pub(crate) fn open_ca(api: &Api) -> Result<Ca, ApiError> {
-    let sealed = api.read_local(|state| state.cluster().map(|c| (c.ca_cert_pem.clone(), c.ca_key_sealed.clone())));
-    let (certificate, key) = sealed.ok_or(cara_core::Rejected::NotInitialised {})?;
-    let sealing = api.identity.sealing_key().ok_or_else(|| ApiError::Internal("the sealing key is damaged".into()))?;
-    Ca::open(&api.identity.cluster_id, &certificate, &key, &sealing)
-        .map_err(|error| ApiError::Internal(crate::error::chain(&error)))
+    let signing = api.read_local(|state| {
+        let cluster = state.cluster()?;
+        let (certificate, key) = cluster.signing();
+        let numbers = (cluster.signing_ca(), cluster.newest_ca());
+        // A release that doesn't count CAs would pass over the numbers.
+        let numbers = if state.supports(Feature::Lifecycle) { numbers } else { (0, 0) };
+        Some((certificate.to_owned(), key.to_owned(), numbers))
+    });
+    let (certificate, key, (number, newest)) = signing.ok_or(cara_core::Rejected::NotInitialised {})?;
+    let ca = Ca::open(&api.identity.cluster_id, &certificate, &key, &sealing_key(api)?);
+    let ca = ca.map_err(|error| ApiError::Internal(crate::error::chain(&error)))?;
+    Ok(ca.numbered(number, newest).with_server_life(api.config.server_certificate_life))
+}
+
+/// The key that opens the replicated secrets.
+///
+/// # Errors
+/// When it is damaged.
+pub(crate) fn sealing_key(api: &Api) -> Result<[u8; SEALING_KEY_LEN], ApiError> {
+    let key = api.keeper.look(|identity, _| identity.sealing_key());
+    key.ok_or_else(|| ApiError::Internal("the sealing key is damaged".into()))
 }

@@ -30,12 +30,20 @@ pub struct Place {
     pub advertise: String,
     /// The highest feature level that it will announce, as in its `Config`.
     pub feature_level_max: u32,
+    /// How long the first server's certificate lives, as in its `Config`.
+    pub certificate_life: Duration,
 }
 
 impl Place {
     /// A server of this version.
     pub fn new(name: impl Into<String>, listen: impl Into<String>, advertise: impl Into<String>) -> Self {
-        Self { name: name.into(), listen: listen.into(), advertise: advertise.into(), feature_level_max: FEATURE_LEVEL }
+        Self {
+            name: name.into(),
+            listen: listen.into(),
+            advertise: advertise.into(),
+            feature_level_max: FEATURE_LEVEL,
+            certificate_life: pki::LEAF_LIFE,
+        }
     }
 }
 
@@ -118,6 +126,7 @@ pub fn init(env: &Env, data_dir: &Path, place: &Place) -> Result<Founded, SetupE
     let new_ca = pki::new_ca(env, &cluster_id)?;
     let sealed = pki::seal(&*env.rng, &sealing_key, new_ca.key_pem.as_bytes());
     let ca = Ca::open(&cluster_id, &new_ca.certificate_pem, &sealed, &sealing_key)?;
+    let ca = ca.with_server_life(place.certificate_life);
     let (key_pem, csr) = pki::new_request()?;
     let issued =
         ca.issue(env, &Role::Server(1), &csr, &hosts_of(&[&place.advertise, &place.listen, "localhost", "127.0.0.1"]))?;
@@ -162,6 +171,10 @@ pub fn init(env: &Env, data_dir: &Path, place: &Place) -> Result<Founded, SetupE
         certificate_pem: issued.pem,
         key_pem,
         ca_pem: new_ca.certificate_pem.clone(),
+        chain_pem: String::new(),
+        trust_epoch: 0,
+        trusts: 0,
+        ca: 0,
         sealing_key: to_hex(&sealing_key),
         fresh: true,
         bootstrap: Some(to_hex(&bytes)),
@@ -221,6 +234,10 @@ pub async fn join(env: &Env, data_dir: &Path, place: &Place, token: &JoinToken) 
         certificate_pem: answer.certificate_pem,
         key_pem,
         ca_pem: answer.ca_pem,
+        chain_pem: answer.chain_pem,
+        trust_epoch: answer.trust_epoch,
+        trusts: answer.trusts,
+        ca: answer.ca,
         sealing_key: to_hex(&answer.sealing_key),
         fresh: true,
         bootstrap: None,
@@ -299,6 +316,8 @@ pub(crate) fn record(issued: &pki::Issued) -> Certificate {
         not_after_ms: issued.not_after_ms,
         key_hash: issued.key_hash.clone(),
         pem: issued.pem.clone(),
+        ca: issued.ca,
+        trusts: issued.trusts,
         ..Certificate::default()
     }
 }

@@ -57,6 +57,15 @@ pub const EVENTS: &[&str] = &[
     "renew.answered",
     "renew.saved",
     "renew.done",
+    "leaf.sent",
+    "leaf.recorded",
+    "leaf.answered",
+    "leaf.saved",
+    "bundle.saved",
+    "bundle.recorded",
+    "bundle.attested",
+    "ca.made",
+    "ca.phase",
     "workload.applied",
     "workload.deleted",
     "workload.placed",
@@ -110,6 +119,9 @@ pub const RULES: &[&str] = &[
 
 /// Nothing runs longer than this.
 const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// A third of it is left for the renewal, with an election or two.
+const CERTIFICATE_LIFE_MIN: Duration = Duration::from_secs(20);
 
 /// A link with less lets no handshake through in time, so it is as good as clogged.
 const BYTES_PER_SECOND_MIN: u64 = 500;
@@ -193,6 +205,10 @@ fn shape(scenario: &Scenario) -> Vec<Problem> {
     wrong(old_agents > agents, "cluster.old_agents", format!("old_agents: there are only {agents} agents"));
     wrong(!(1..=8).contains(&clients), "cluster.clients", format!("{clients} clients: there are 1 to 8"));
     wrong(clock_drift_ppm > 500, "cluster.clock_drift_ppm", "clock_drift_ppm is at most 500".into());
+    let is_short = scenario.cluster.certificate_life.is_some_and(|life| life.0 < CERTIFICATE_LIFE_MIN);
+    let life_text =
+        format!("cluster.certificate_life is below {CERTIFICATE_LIFE_MIN:?}: an election takes most of what is left");
+    wrong(is_short, "cluster.certificate_life", life_text);
     let is_upside_down = latency.min_ms > latency.max_ms;
     wrong(is_upside_down, "cluster.latency", "cluster.latency: min_ms is more than max_ms".into());
     let is_too_fine = run.grain.0 < Duration::from_millis(1);

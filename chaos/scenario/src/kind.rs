@@ -240,6 +240,8 @@ pub enum OpKind {
     Move,
     /// Drains a node. It takes workloads again once everything is healed, or by an `uncordon`.
     Drain,
+    /// Replaces the cluster's CA. Not drawn by itself: clients follow the last three, so a run has at most three.
+    RotateCa,
 }
 
 impl OpKind {
@@ -281,6 +283,7 @@ impl fmt::Display for OpKind {
             Self::Renew => "renew",
             Self::Move => "move",
             Self::Drain => "drain",
+            Self::RotateCa => "rotate_ca",
         })
     }
 }

@@ -72,6 +72,9 @@ pub struct Cluster {
     pub clock_offset_ms: u64,
     /// How wrong all clocks run, in parts per million: each machine draws one of -this to +this; at most 500.
     pub clock_drift_ppm: u64,
+    /// How long servers' certificates live instead of 90 days; at least 20s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate_life: Option<Span>,
 }
 
 impl Default for Cluster {
@@ -87,6 +90,7 @@ impl Default for Cluster {
             latency,
             clock_offset_ms: 0,
             clock_drift_ppm: 0,
+            certificate_life: None,
         }
     }
 }

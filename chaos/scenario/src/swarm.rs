@@ -118,6 +118,7 @@ fn cluster(rng: &mut Stream) -> Cluster {
         latency: Latency { min_ms: 1, mean_ms, max_ms: rng.between(8, 25) },
         clock_offset_ms: if rng.chance(30) { rng.between(10, 2_000) } else { 0 },
         clock_drift_ppm: if rng.chance(30) { rng.between(10, 200) } else { 0 },
+        certificate_life: None,
     }
 }
 

@@ -122,6 +122,11 @@ pub fn converged(cluster: &Cluster, state: Option<&State>, state_of: impl Fn(&st
     }
     facts.moving.extend(state.running_moves().map(|mv| format!("move {} of {} ({})", mv.id, mv.name, mv.phase)));
     facts.moving.extend(state.running_drains().map(|drain| format!("drain {} of {}", drain.id, drain.node_name)));
+    if let Some(rotation) = state.cluster().and_then(|cluster| cluster.rotation.as_ref()) {
+        let left = state.held_back().into_iter().map(|of| format!("{} {}", of.name, of.lack.as_str()));
+        let left = left.collect::<Vec<_>>().join(", ");
+        facts.moving.push(format!("the replacement of the CA ({}; {left})", rotation.phase));
+    }
     for (node, engine) in &cluster.engines {
         for running in engine.running().into_iter().filter(|running| !running.uid.is_empty()) {
             let (workload, generation) = (running.uid, running.generation);

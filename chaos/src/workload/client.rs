@@ -120,6 +120,7 @@ impl Client {
             OpKind::TokenRace => self.enrol(self.racers).await,
             OpKind::Move => self.move_one(op.subject).await,
             OpKind::Drain => self.drain(op.subject).await,
+            OpKind::RotateCa => self.rotate_ca().await,
             OpKind::Renew => self.shared.ask_for_renewal(op.subject),
         }
         self.shared.history().pending.remove(&self.name);
@@ -341,6 +342,18 @@ impl Client {
         let Some((kind, name)) = all.get(index) else { return };
         let ask = Ask::post(format!("/api/v1/{kind}/{name}/move"), move_body());
         self.may_be_refused(ask, &format!("move {name}")).await;
+    }
+
+    /// Replaces the CA. Another client may be at it already.
+    async fn rotate_ca(&self) {
+        if !self.shared.may_rotate() {
+            return;
+        }
+        match self.settle(Ask::post("/api/v1/cluster/ca/rotate", json!({}))).await {
+            Settled::Done(_) | Settled::Unknown => self.shared.note_rotation(),
+            Settled::Refused(told) if told.status == StatusCode::CONFLICT => {}
+            Settled::Refused(told) => self.strange("replace the CA", &told),
+        }
     }
 
     /// Empties a node.

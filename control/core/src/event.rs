@@ -13,6 +13,12 @@ pub enum Event {
     FeatureLevelRaised { level: u32 },
     /// A backup was restored; everything older is fenced.
     Incarnated { incarnation: u64 },
+    /// The CA is being replaced: everybody is told of the next one.
+    CaRotationStarted { ca: u64 },
+    /// The next CA signs from here on.
+    CaTakenOver { ca: u64 },
+    /// Only the next CA is trusted from here on.
+    CaRotated { ca: u64 },
     /// A server was admitted.
     ServerAdded { server: ServerId, name: String },
     /// A server's name, address or certificate changed.
@@ -154,9 +160,12 @@ impl Event {
     /// The object that it is about.
     pub fn object(&self) -> ObjectRef {
         let (kind, id, name) = match self {
-            Event::ClusterInitialised { .. } | Event::FeatureLevelRaised { .. } | Event::Incarnated { .. } => {
-                (ObjectKind::Cluster, "cluster".to_owned(), "cluster".to_owned())
-            }
+            Event::ClusterInitialised { .. }
+            | Event::FeatureLevelRaised { .. }
+            | Event::Incarnated { .. }
+            | Event::CaRotationStarted { .. }
+            | Event::CaTakenOver { .. }
+            | Event::CaRotated { .. } => (ObjectKind::Cluster, "cluster".to_owned(), "cluster".to_owned()),
             Event::ServerAdded { server, name }
             | Event::ServerUpdated { server, name }
             | Event::ServerRemoved { server, name } => (ObjectKind::Server, server.to_string(), name.clone()),
@@ -205,6 +214,9 @@ impl Event {
             Event::ClusterInitialised { .. } => "ClusterInitialised",
             Event::FeatureLevelRaised { .. } => "FeatureLevelRaised",
             Event::Incarnated { .. } => "Incarnated",
+            Event::CaRotationStarted { .. } => "CaRotationStarted",
+            Event::CaTakenOver { .. } => "CaTakenOver",
+            Event::CaRotated { .. } => "CaRotated",
             Event::ServerAdded { .. } => "ServerAdded",
             Event::ServerUpdated { .. } => "ServerUpdated",
             Event::ServerRemoved { .. } => "ServerRemoved",
@@ -265,6 +277,9 @@ impl Event {
             | Event::WorkloadDeleted { .. } => Verb::Deleted,
             Event::FeatureLevelRaised { .. }
             | Event::Incarnated { .. }
+            | Event::CaRotationStarted { .. }
+            | Event::CaTakenOver { .. }
+            | Event::CaRotated { .. }
             | Event::ServerUpdated { .. }
             | Event::JoinTokenSpent { .. }
             | Event::ApiTokenRevoked { .. }

@@ -31,6 +31,7 @@ mod schedule;
 pub mod spec_rules;
 mod state;
 mod subject;
+mod trust;
 
 pub mod codec;
 mod desired;
@@ -49,6 +50,7 @@ pub use rejected::{Problem, RejectKind, Rejected};
 pub use reply::{Answer, Reply};
 pub use schedule::{NoNode, Purpose, Unfit, choose, unfit};
 pub use state::{Key, State};
+pub use trust::{HeldBack, Lack};
 
 /// The highest feature level that this version supports. Not asked by apply, which goes by the replicated level: each
 /// server announces its own, and the leader raises that of the cluster once all servers support it.

@@ -99,5 +99,11 @@ pub const DRAIN_ID_BYTES_MAX: usize = 48;
 pub const BLOCKED_EXPLAINED_MAX: usize = 256;
 /// Volumes in quarantine that a node reports; the rest shows once some are removed.
 pub const QUARANTINE_MAX: usize = 256;
+/// Bytes of a CA's certificate, PEM; ours have 700.
+pub const CA_PEM_BYTES_MAX: usize = 8 * 1_024;
+/// Bytes of a sealed key; ours have 300.
+pub const SEALED_KEY_BYTES_MAX: usize = 4 * 1_024;
+/// CAs before the current one that clients may still pin. Each costs a kilobyte in every handshake.
+pub const FORMER_CAS_MAX: usize = 3;
 /// Quantities of a node's capacity (cpu, memory, disk, and some more).
 pub const QUANTITIES_MAX: usize = 32;

@@ -321,4 +321,26 @@ rejections! {
     /// The maker was revoked, or has expired, before the entry was applied.
     131 CreatorEnded { token } Denied "token-ended"
         "the token {token} that asked for it is revoked or has expired", "use a token that is valid";
+    /// One at a time.
+    140 CaRotationRunning { phase } Conflict "ca-rotation-running"
+        "the CA is being replaced already ({phase})", "see how far it is: caractrl cluster rotate-ca --status";
+    /// Nothing to go on with.
+    141 NoCaRotation {} Conflict "no-ca-rotation"
+        "the CA is not being replaced", "begin with caractrl cluster rotate-ca";
+    /// Another CA signs by now.
+    142 StaleCa { given, current } Conflict "stale-ca"
+        "the certificate is of CA {given}, and CA {current} signs now", "repeat the request";
+    /// Somebody would be shut out.
+    143 CaHeldBack { phase, who } Conflict "ca-held-back"
+        "the replacement of the CA waits ({phase}) for {who}",
+        "start what is down; caractrl cluster rotate-ca --force goes on without nodes, and a server that is gone is removed first";
+    /// It would get a certificate that it could not use.
+    144 CaNotTrusted { member, ca } Conflict "ca-not-trusted"
+        "{member} has not said that it trusts CA {ca}", "repeat the request once its agent is connected";
+    /// The step that the command assumed has passed.
+    145 StaleRotation { given, current } Conflict "stale-ca-rotation"
+        "the trust of the cluster is at step {current}, not {given}", "read it again";
+    /// Another renewal was first.
+    146 ServerRenewalLost { server } Conflict "server-renewal-lost"
+        "another renewal of server {server} was first", "repeat the renewal";
 }

@@ -51,7 +51,12 @@ impl Subject {
             | Command::CheckpointTokenUse(_)
             | Command::ReportStatus(_)
             | Command::SetFeatureLevel(_)
-            | Command::Incarnate(_) => Subject::None,
+            | Command::Incarnate(_)
+            | Command::TrustCa(_)
+            | Command::ConfirmServer(_)
+            | Command::RotateCa(_)
+            | Command::AdvanceCa(_) => Subject::None,
+            Command::RenewServer(c) => Subject::Server { id: c.server, key_hash: c.certificate.key_hash.clone() },
             Command::PutServer(c) => {
                 Subject::Server { id: c.server.id, key_hash: c.server.certificate.key_hash.clone() }
             }

@@ -1,6 +1,7 @@
 //! The words of the command line.
 
 mod access;
+mod cluster;
 mod moves;
 mod nouns;
 mod volumes;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::out::{Color, Format};
 
 pub use access::{AbilityName, Audit, AuditCommand, Since, Tokens, TokensCommand, Which};
+pub use cluster::{Cluster, ClusterCommand, RotateCa};
 pub use moves::{Drain, Lost, Move, Moves, Placement};
 pub use nouns::{Ctx, CtxCommand, Nodes, NodesAdd, NodesCommand, NodesList, Servers, ServersCommand};
 pub use volumes::Volumes;
@@ -107,6 +109,8 @@ pub enum Command {
     Tokens(Tokens),
     /// The audit: who changed what, when and from where.
     Audit(Audit),
+    /// What concerns the whole cluster: its CA.
+    Cluster(Cluster),
     /// Saved clusters.
     Ctx(Ctx),
     /// Print a completion script for a shell.

@@ -83,7 +83,7 @@ pub(crate) async fn until_gone(cx: &Context, client: &Client, kind: Kind, name: 
 }
 
 /// Sleeps until the next look, unless the time is over or Ctrl-C comes.
-async fn rest(cx: &Context, started: Duration, title: &str, next: &str) -> Outcome {
+pub(crate) async fn rest(cx: &Context, started: Duration, title: &str, next: &str) -> Outcome {
     if cx.env.clock.monotonic() - started >= cx.wait_limit() {
         let what = format!("{title}: not there after {} s; it goes on", cx.wait_limit().as_secs());
         return Err(Failure::new(exit::TIMEOUT, "timeout", what).next(next));

@@ -90,6 +90,8 @@ mod tests {
         assert_eq!(needs(Method::DELETE, "/api/v1/nodes/n1/volumes/v"), Some(Ability::Root));
         assert_eq!(needs(Method::GET, "/api/v1/databases/shop/connection"), Some(Ability::Root));
         assert_eq!(needs(Method::GET, "/api/v1/databases/connection"), Some(Ability::Read), "one of that name");
+        assert_eq!(needs(Method::POST, "/api/v1/cluster/ca/rotate"), Some(Ability::Root));
+        assert_eq!(needs(Method::GET, "/api/v1/cluster/ca"), Some(Ability::Read));
         assert_eq!(needs(Method::TRACE, "/api/v1/nodes"), Some(Ability::Root));
     }
 }

@@ -56,6 +56,38 @@ impl Forwarder {
         Ok(channel)
     }
 
+    /// The next call to anybody connects anew, with the certificate that is used by then.
+    pub fn forget_all(&self) {
+        self.channels.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
+    }
+
+    /// One call to the server at `address`.
+    ///
+    /// # Errors
+    /// When that server can't be reached, does not lead, or refuses.
+    pub async fn call<T, F>(
+        &self,
+        address: &str,
+        limit: Duration,
+        call: impl FnOnce(ClusterClient<Channel>) -> F,
+    ) -> Result<T, ApiError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    {
+        let client = ClusterClient::new(self.channel(address).await?);
+        match cara_env::timeout(&*self.env.clock, limit, call(client)).await {
+            Ok(Ok(answer)) => Ok(answer.into_inner()),
+            Ok(Err(status)) => {
+                self.forget(address);
+                Err(ApiError::NoQuorum(format!("{address} refuses: {}", status.message())))
+            }
+            Err(_) => {
+                self.forget(address);
+                Err(ApiError::Unconfirmed)
+            }
+        }
+    }
+
     fn forget(&self, address: &str) {
         self.channels.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(address);
     }
@@ -65,8 +97,9 @@ impl Forwarder {
     /// # Errors
     /// When that server can't be reached, does not lead, or refuses.
     pub async fn announce(&self, address: &str, feature_level: u32, limit: Duration) -> Result<(), ApiError> {
-        let mut client = ClusterClient::new(self.channel(address).await?);
-        self.answer(address, limit, client.announce(AnnounceRequest { feature_level })).await.map(drop)
+        let request = AnnounceRequest { feature_level };
+        let call = |mut client: ClusterClient<Channel>| async move { client.announce(request).await };
+        self.call(address, limit, call).await.map(drop)
     }
 
     /// Asks the server at `address`, which should lead, for a root token for this server's operator.
@@ -79,8 +112,8 @@ impl Forwarder {
         request: RecoverTokenRequest,
         limit: Duration,
     ) -> Result<RecoverTokenResponse, ApiError> {
-        let mut client = ClusterClient::new(self.channel(address).await?);
-        self.answer(address, limit, client.recover_token(request)).await
+        let call = |mut client: ClusterClient<Channel>| async move { client.recover_token(request).await };
+        self.call(address, limit, call).await
     }
 
     /// Tells the server at `address` when this one let in which API tokens.
@@ -88,30 +121,10 @@ impl Forwarder {
     /// # Errors
     /// As [`Forwarder::announce`].
     pub async fn note_uses(&self, address: &str, used: Vec<ApiTokenUse>, limit: Duration) -> Result<(), ApiError> {
-        let mut client = ClusterClient::new(self.channel(address).await?);
         let used = used.into_iter().map(|used| TokenUse { token_id: used.token.to_string(), at_ms: used.at_ms });
-        let call = client.note_token_use(NoteTokenUseRequest { used: used.collect() });
-        self.answer(address, limit, call).await.map(drop)
-    }
-
-    /// The answer to a call, in time.
-    async fn answer<T>(
-        &self,
-        address: &str,
-        limit: Duration,
-        call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
-    ) -> Result<T, ApiError> {
-        match cara_env::timeout(&*self.env.clock, limit, call).await {
-            Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) => {
-                self.forget(address);
-                Err(ApiError::NoQuorum(format!("{address} did not do it: {}", status.message())))
-            }
-            Err(_) => {
-                self.forget(address);
-                Err(ApiError::Unconfirmed)
-            }
-        }
+        let request = NoteTokenUseRequest { used: used.collect() };
+        let call = |mut client: ClusterClient<Channel>| async move { client.note_token_use(request).await };
+        self.call(address, limit, call).await.map(drop)
     }
 
     /// Sends the request to the server at `address` and returns its answer.

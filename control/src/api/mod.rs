@@ -11,6 +11,7 @@ mod api_tokens;
 mod app_moves;
 mod audit;
 pub mod auth;
+pub mod certificates;
 mod drains;
 mod find;
 pub mod forward;
@@ -39,6 +40,7 @@ pub use self::api_tokens::token_ended;
 use crate::config::Config;
 use crate::error::ApiError;
 use crate::identity::ServerIdentity;
+use crate::keeper::Keeper;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::relay::Relay;
@@ -52,8 +54,10 @@ pub struct Api {
     pub env: Env,
     /// Settings.
     pub config: Config,
-    /// Who this server is.
+    /// Who this server is, as it was at its start; certificates and whom to trust are the keeper's.
     pub identity: ServerIdentity,
+    /// The identity as it is now.
+    pub keeper: Arc<Keeper>,
     /// Replication, with the state behind it.
     pub raft: RaftStore<Machine>,
     /// Agent sessions; filled on the leader only.

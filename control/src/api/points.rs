@@ -24,6 +24,20 @@ pub async fn committed(api: &Api, command: &Command, reply: &Reply) {
         Command::OpenSession(opened) => point("session.opened", || node(&opened.node)).await,
         Command::CloseSession(closed) => point("node.left", || node(&closed.node)).await,
         Command::RenewCertificate(renewed) => point("cert.renewed", || node(&renewed.node)).await,
+        Command::RenewServer(renewed) => {
+            point("leaf.recorded", || format!("server={} {}", renewed.server, api.term_and(at))).await;
+        }
+        Command::TrustCa(trust) => {
+            point("bundle.recorded", || format!("server={} node={} {}", trust.server, trust.node, api.term_and(at)))
+                .await;
+        }
+        Command::RotateCa(_) | Command::AdvanceCa(_) => {
+            let phase = api.read_local(|state| {
+                let rotation = state.cluster().and_then(|cluster| cluster.rotation.as_ref());
+                rotation.map_or("stable", |rotation| rotation.phase.as_str())
+            });
+            point("ca.phase", || format!("phase={phase} {}", api.term_and(at))).await;
+        }
         Command::EnrollNode(enrolled) => {
             point("token.spent", || format!("by={} {}", enrolled.name, api.term_and(at))).await;
         }

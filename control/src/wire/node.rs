@@ -122,7 +122,8 @@ fn agent_info(node: &Node, around: &Around<'_>) -> AgentInfo {
     }
 }
 
-fn certificate_view(certificate: &Certificate, now_ms: u64) -> CertificateView {
+/// How much of a certificate's life is left, and how urgent that is.
+pub fn certificate_view(certificate: &Certificate, now_ms: u64) -> CertificateView {
     let left_ms = i64::try_from(certificate.not_after_ms).unwrap_or(i64::MAX) - i64::try_from(now_ms).unwrap_or(0);
     let days = left_ms.div_euclid(DAY_MS);
     let state = match (certificate.revoked_at_ms, left_ms, days) {

@@ -139,7 +139,12 @@ impl Server {
     /// Another server joins this one's cluster, as the release that had this feature level, and gets a vote.
     pub async fn join(&self, name: &str, level: u32) -> Result<Self, SetupError> {
         let minted = self.post("/api/v1/servers/join-tokens", &serde_json::json!({})).await.json();
-        let token = minted["token"].as_str().unwrap().parse().unwrap();
+        self.join_with(name, level, minted["token"].as_str().unwrap()).await
+    }
+
+    /// The same with a token that was made before.
+    pub async fn join_with(&self, name: &str, level: u32, token: &str) -> Result<Self, SetupError> {
+        let token = token.parse().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let address = free_address(&self.env).await;
         let place = Place { feature_level_max: level, ..Place::new(name, &address, &address) };

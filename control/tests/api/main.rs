@@ -6,6 +6,7 @@ mod agent;
 mod api_tokens;
 mod audit;
 mod bad_input;
+mod certificates;
 mod databases;
 mod drains;
 mod enrolment;

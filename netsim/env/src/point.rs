@@ -24,6 +24,10 @@
 //! - `join.sent` (server): its request is about to leave
 //! - `join.answered` (ok): the answer is here, or there was none
 //! - `join.saved` (server): `server.json` is on disk
+//! - `leaf.sent`, `leaf.answered` (server): a server's request for its next certificate, and the answer; nothing is written
+//! - `leaf.saved` (server): that certificate is on disk and used for new connections, nobody was told
+//! - `bundle.saved` (host, epoch): whom to trust is on disk and in use, nobody was told; on agents as well
+//! - `bundle.attested` (server, ca): the leader was told
 //!
 //! On the leader:
 //! - `leader.proven` (term): a majority agrees that it leads; it begins to act as leader
@@ -41,6 +45,10 @@
 //! - `api_token.revoked` (token, term, revision): the end of an API token is committed, and not told to anybody
 //! - `token.spent` (by, term, revision): machine and token are committed, the machine hasn't heard of it
 //! - `cert.renewed` (node, term, revision): a node's next certificate is committed, and not sent
+//! - `leaf.recorded` (server, term, revision): a server's next certificate is committed, and not sent
+//! - `bundle.recorded` (server, node, term, revision): that a machine trusts the newest CA is committed
+//! - `ca.made` (ca): the next CA is made, nothing is recorded
+//! - `ca.phase` (phase, term, revision): a step of the CA's replacement is committed, nobody was told
 //! - `workload.applied` (workload, term, revision): committed, and not answered
 //! - `workload.deleted`, `workload.placed`, `workload.revoked` (uid, term, revision): the same
 //! - `move.phase` (move, phase, shape, source, target, term, revision): a move's next phase is committed, its ends don't know yet

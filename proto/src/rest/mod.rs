@@ -6,6 +6,7 @@
 
 mod api_token;
 mod audit;
+mod ca;
 mod drains;
 mod lost;
 mod metadata;
@@ -22,6 +23,7 @@ mod workload;
 
 pub use api_token::{ApiTokenRequest, ApiTokenView, MintedApiToken};
 pub use audit::{AuditPage, AuditRecordView};
+pub use ca::{CaHeldBack, CaRotateRequest, CaView};
 pub use drains::{BlockedItem, DrainItem, DrainPlan, DrainView};
 pub use lost::{GivenUp, LostRequest, LostView, NodeVolume};
 pub use metadata::{API_VERSION, List, Metadata};

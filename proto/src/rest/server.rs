@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::CertificateView;
+
 /// `GET /api/v1/servers`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -51,4 +53,7 @@ pub struct ServerView {
     /// The highest feature level that it supports; 0 = not known.
     #[serde(default)]
     pub feature_level: u32,
+    /// Its certificate: valid until, and how urgent its renewal is, which comes by itself at two thirds of its life.
+    #[serde(default)]
+    pub certificate: CertificateView,
 }

@@ -18,7 +18,7 @@ const SERVER_ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// Who this process is: its certificate, its key, and whom it trusts.
 pub struct Identity {
-    /// PEM: the leaf certificate.
+    /// PEM: the leaf certificate; behind it, for a server, what it sends along beside the CAs that it trusts.
     pub certificate_pem: String,
     /// PEM (PKCS#8): the leaf's private key.
     pub key_pem: String,
@@ -120,7 +120,7 @@ impl Configs {
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(TlsError::Mismatch)?
             .with_root_certificates(roots)
-            .with_client_auth_cert(leaf, key)
+            .with_client_auth_cert(vec![leaf[0].clone()], key)
             .map_err(TlsError::Mismatch)?;
         client.alpn_protocols = vec![b"h2".to_vec()];
         Ok(Self { client: Arc::new(client), server: Arc::new(server) })

@@ -210,3 +210,39 @@ pub(crate) fn check_fingerprint_free(
     }
     Ok(())
 }
+
+/// The CA that signs now has signed it, and its holder trusts that CA: what any other CA signs may be trusted by nobody soon.
+pub(crate) fn check_issuer(
+    state: &State,
+    certificate: &Certificate,
+    trusts: u64,
+    member: impl FnOnce() -> String,
+) -> Result<(), Rejected> {
+    let Some(cluster) = state.cluster() else { return Ok(()) };
+    let (given, current) = (certificate.ca_number(), cluster.signing_ca());
+    if given != current {
+        return Err(Rejected::StaleCa { given: given.to_string(), current: current.to_string() });
+    }
+    if trusts < current {
+        return Err(Rejected::CaNotTrusted { member: member(), ca: current.to_string() });
+    }
+    Ok(())
+}
+
+/// A CA's certificate, PEM.
+pub(crate) fn check_ca_pem(field: &str, pem: &str) -> Result<(), Problem> {
+    if pem.is_empty() || pem.len() > limits::CA_PEM_BYTES_MAX {
+        let rule = format!("has {} bytes, 1 to {} are allowed", pem.len(), limits::CA_PEM_BYTES_MAX);
+        return Err(Problem::new(field, rule));
+    }
+    Ok(())
+}
+
+/// A sealed key.
+pub(crate) fn check_sealed(field: &str, sealed: &[u8]) -> Result<(), Problem> {
+    if sealed.is_empty() || sealed.len() > limits::SEALED_KEY_BYTES_MAX {
+        let rule = format!("has {} bytes, 1 to {} are allowed", sealed.len(), limits::SEALED_KEY_BYTES_MAX);
+        return Err(Problem::new(field, rule));
+    }
+    Ok(())
+}

@@ -54,6 +54,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: EnrollNode) -> Result<
     super::check_node_name(state, "name", &cmd.name)?;
     super::check_text("address", &cmd.address, 0)?;
     super::check_certificate("certificate", &cmd.certificate)?;
+    super::check_issuer(state, &cmd.certificate, cmd.certificate.newest_trusted(), || format!("node {}", cmd.name))?;
     super::check_fingerprint_free(state, &cmd.certificate.fingerprint, None, None)?;
     let known = state.node_by_name(&cmd.name);
     match known {

@@ -67,6 +67,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: InitCluster) -> Result
         ca_key_sealed: cmd.ca_key_sealed,
         created_at_ms: cx.at_ms,
         last_server_id: server.id,
+        ..Cluster::default()
     });
     state.put_server(cx, server);
     state.put_api_token(cx, token);

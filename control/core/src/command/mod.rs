@@ -3,6 +3,7 @@
 //! Each `apply` checks everything first, then changes, then reports. Ids, hashes, certificates and times come in with
 //! the command or the context; what must be decided on one revision (epochs, generations, placements) is decided here.
 
+mod advance_ca;
 mod advance_drain;
 mod advance_move;
 mod apply_node;
@@ -13,6 +14,7 @@ mod checkpoint_seen;
 mod checkpoint_token_use;
 mod checks;
 mod close_session;
+mod confirm_server;
 mod cordon;
 mod delete_node;
 mod delete_workload;
@@ -28,12 +30,14 @@ mod put_server;
 mod remove_server;
 mod remove_volume;
 mod renew_certificate;
+mod renew_server;
 mod report_status;
 mod restart_workload;
 mod revoke_api_token;
 mod revoke_certificate;
 mod revoke_join_token;
 mod revoke_placement;
+mod rotate_ca;
 mod set_accepts;
 mod set_feature_level;
 mod set_labels;
@@ -42,7 +46,9 @@ mod start_drain;
 mod start_move;
 mod suspend_workload;
 mod transition_node;
+mod trust_ca;
 
+pub use advance_ca::AdvanceCa;
 pub use advance_drain::AdvanceDrain;
 pub use advance_move::AdvanceMove;
 pub use apply_node::ApplyNode;
@@ -52,6 +58,7 @@ pub use cancel_move::CancelMove;
 pub use checkpoint_seen::{CheckpointSeen, Seen};
 pub use checkpoint_token_use::{ApiTokenUse, CheckpointTokenUse};
 pub use close_session::CloseSession;
+pub use confirm_server::ConfirmServer;
 pub use cordon::{Cordon, Uncordon};
 pub use delete_node::DeleteNode;
 pub use delete_workload::DeleteWorkload;
@@ -67,12 +74,14 @@ pub use put_server::PutServer;
 pub use remove_server::RemoveServer;
 pub use remove_volume::RemoveVolume;
 pub use renew_certificate::RenewCertificate;
+pub use renew_server::RenewServer;
 pub use report_status::ReportStatus;
 pub use restart_workload::RestartWorkload;
 pub use revoke_api_token::RevokeApiToken;
 pub use revoke_certificate::RevokeCertificate;
 pub use revoke_join_token::RevokeJoinToken;
 pub use revoke_placement::RevokePlacement;
+pub use rotate_ca::RotateCa;
 pub use set_accepts::SetAccepts;
 pub use set_feature_level::SetFeatureLevel;
 pub use set_labels::SetLabels;
@@ -81,10 +90,12 @@ pub use start_drain::{StartDrain, plan_drain};
 pub use start_move::{StartMove, plan_move};
 pub use suspend_workload::{ResumeWorkload, SuspendWorkload};
 pub use transition_node::TransitionNode;
+pub use trust_ca::TrustCa;
 
 use checks::{
-    check_certificate, check_fingerprint_free, check_generation, check_hash, check_id, check_message, check_not_moving,
-    check_revision, check_session, check_text, clip_facts, move_settings,
+    check_ca_pem, check_certificate, check_fingerprint_free, check_generation, check_hash, check_id, check_issuer,
+    check_message, check_not_moving, check_revision, check_sealed, check_session, check_text, clip_facts,
+    move_settings,
 };
 pub(crate) use checks::{check_join_token, check_node_name, clip};
 
@@ -176,6 +187,16 @@ wire_oneof! {
         37 => ResumeWorkload(ResumeWorkload),
         /// Removes a volume that a node keeps in quarantine.
         38 => RemoveVolume(RemoveVolume),
+        /// A machine trusts the next CA.
+        43 => TrustCa(TrustCa),
+        /// Gives a server its next certificate.
+        44 => RenewServer(RenewServer),
+        /// A server uses its certificate, and the one before no more.
+        45 => ConfirmServer(ConfirmServer),
+        /// Begins to replace the CA.
+        46 => RotateCa(RotateCa),
+        /// The next step of replacing the CA.
+        47 => AdvanceCa(AdvanceCa),
         /// Keeps the last use of API tokens.
         49 => CheckpointTokenUse(CheckpointTokenUse),
         /// Says where a node stands.
@@ -197,6 +218,8 @@ impl Command {
                 | Command::TransitionNode(_)
                 | Command::AdvanceMove(_)
                 | Command::AdvanceDrain(_)
+                | Command::TrustCa(_)
+                | Command::ConfirmServer(_)
         )
     }
 
@@ -245,6 +268,11 @@ impl Command {
             Command::SuspendWorkload(c) => suspend_workload::apply(state, cx, &c.uid, c.expect_revision, true),
             Command::ResumeWorkload(c) => suspend_workload::apply(state, cx, &c.uid, c.expect_revision, false),
             Command::RemoveVolume(c) => remove_volume::apply(state, cx, c),
+            Command::TrustCa(c) => trust_ca::apply(state, cx, c),
+            Command::RenewServer(c) => renew_server::apply(state, cx, c),
+            Command::ConfirmServer(c) => confirm_server::apply(state, cx, c),
+            Command::RotateCa(c) => rotate_ca::apply(state, cx, c),
+            Command::AdvanceCa(c) => advance_ca::apply(state, cx, c),
             Command::SetRegion(c) => set_region::apply(state, cx, c),
         }
     }

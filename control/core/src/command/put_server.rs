@@ -2,6 +2,7 @@
 
 use crate::entry::Context;
 use crate::event::Event;
+use crate::feature::Feature;
 use crate::id::Generation;
 use crate::limits;
 use crate::model::{Cluster, Server, TokenPurpose, TokenUse};
@@ -32,6 +33,8 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: PutServer) -> Result<V
     let token = super::check_join_token(state, cx, &hash, TokenPurpose::Server, &cmd.server.name)?;
     check(state, &cmd.server)?;
     check_level(state, &cmd.server)?;
+    let certificate = &cmd.server.certificate;
+    super::check_issuer(state, certificate, certificate.newest_trusted(), || format!("server {}", cmd.server.name))?;
     if cmd.server.id < state.next_server_id() {
         return Err(Rejected::ServerTaken { what: "id".into(), value: cmd.server.id.to_string() });
     }
@@ -89,6 +92,10 @@ fn update(state: &mut State, cx: &Context, server: Server) -> Result<Vec<Event>,
     next.joined_at_ms = known.joined_at_ms;
     next.revision = known.revision;
     next.certificate.generation = known.certificate.generation;
+    if state.supports(Feature::Lifecycle) {
+        // It has commands of its own, and the proposer may have looked before one of them.
+        next.certificate = known.certificate.clone();
+    }
     if next == *known {
         return Ok(Vec::new());
     }

@@ -43,18 +43,20 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: RenewCertificate) -> R
         return Err(Rejected::RenewalLost { node: name });
     }
     super::check_certificate("certificate", &cmd.certificate)?;
+    super::check_issuer(state, &cmd.certificate, current.newest_trusted(), || format!("node {name}"))?;
     super::check_fingerprint_free(state, &cmd.certificate.fingerprint, Some(&cmd.node), None)?;
     // Whoever presents the one before never used the current one: that one is replaced, the one before keeps its end.
     let previous = if planted("renewal-revokes-old-at-once") {
         None
     } else if current.fingerprint == cmd.presented {
-        Some(Previous { fingerprint: current.fingerprint.clone(), valid_until_ms: current.not_after_ms })
+        let (fingerprint, valid_until_ms) = (current.fingerprint.clone(), current.not_after_ms);
+        Some(Previous { fingerprint, valid_until_ms, ca: current.ca })
     } else {
         current.previous.clone()
     };
-    let generation = current.generation.next();
+    let (generation, trusts) = (current.generation.next(), current.trusts);
     state.edit_node(cx, &cmd.node, |node| {
-        node.certificate = Some(Certificate { generation, previous, revoked_at_ms: None, ..cmd.certificate });
+        node.certificate = Some(Certificate { generation, previous, trusts, revoked_at_ms: None, ..cmd.certificate });
     });
     Ok(vec![Event::NodeCertificateRenewed { node: cmd.node, name }])
 }

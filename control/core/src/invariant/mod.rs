@@ -3,6 +3,7 @@
 //! replay of the log is checked after each entry, for all servers, which must have the same state.
 
 mod moves;
+mod trust;
 
 use crate::limits;
 use crate::model::Connection;
@@ -74,6 +75,8 @@ invariants! {
     BookedFits "What is asked for on a node never rises above what the node says it can give.";
     LostIsSilent "A node that was declared lost has no session and no placement but those that a running move still needs.";
     RemovedUnneeded "A node is told to remove a volume only while no node is told anything about its data, and no move is.";
+    TrustShared "Every machine that may talk trusts the CA of every other's certificates, also while the CA is replaced.";
+    TrustRises "The number of changes of whom to trust never falls.";
     CertificateRises "A node's certificate generation never falls, and another certificate has a higher one.";
 }
 
@@ -108,6 +111,7 @@ pub fn check(state: &State) -> Vec<Violation> {
     check_bounds(state, &mut found);
     check_revisions(state, &mut found);
     moves::check(state, &mut found);
+    trust::check(state, &mut found);
     found.expect(state.indexes_are_exact(), InvariantId::IndexesExact, || "rebuilt indexes differ".into());
     found.0
 }
@@ -156,6 +160,15 @@ fn check_later(before: &State, after: &State) -> Vec<Violation> {
         };
         found.expect(rises, InvariantId::CertificateRises, || format!("node {}", old.name));
     }
+    for old in before.servers() {
+        let Some(new) = after.server(old.id) else { continue };
+        let (old, new) = (&old.certificate, &new.certificate);
+        let same = old.fingerprint == new.fingerprint && old.generation == new.generation;
+        let rises = same || old.fingerprint != new.fingerprint && old.generation < new.generation;
+        found.expect(rises, InvariantId::CertificateRises, || format!("server with {}", new.fingerprint));
+    }
+    let epochs = [before, after].map(|state| state.cluster().map_or(0, |cluster| cluster.trust_epoch));
+    found.expect(epochs[0] <= epochs[1], InvariantId::TrustRises, || format!("{epochs:?}"));
     for old in before.join_tokens().filter(|token| token.used.is_some()) {
         let same = after.join_token(&old.id).is_none_or(|new| new.used == old.used);
         found.expect(same, InvariantId::TokenUseStands, || format!("join token {}", old.id));

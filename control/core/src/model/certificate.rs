@@ -29,6 +29,12 @@ pub struct Certificate {
     /// In ms since 1970; leaves only by enrolling again. Set by apply.
     #[prost(uint64, optional, tag = "8")]
     pub revoked_at_ms: Option<u64>,
+    /// The number of the CA that signed it; 0 = the first.
+    #[prost(uint64, tag = "12")]
+    pub ca: u64,
+    /// The newest CA of which its holder has said that it trusts it; 0 = the first. It has written that down before.
+    #[prost(uint64, tag = "13")]
+    pub trusts: u64,
 }
 
 /// The certificate before the current one.
@@ -40,9 +46,34 @@ pub struct Previous {
     /// Its own end of life, in ms since 1970: nobody is locked out by a renewal whose answer was lost.
     #[prost(uint64, tag = "2")]
     pub valid_until_ms: u64,
+    /// The number of the CA that signed it; 0 = the first.
+    #[prost(uint64, tag = "5")]
+    pub ca: u64,
+}
+
+impl Previous {
+    /// The number of the CA that signed it.
+    pub fn ca_number(&self) -> u64 {
+        self.ca.max(1)
+    }
 }
 
 impl Certificate {
+    /// The number of the CA that signed it.
+    pub fn ca_number(&self) -> u64 {
+        self.ca.max(1)
+    }
+
+    /// The number of the newest CA that its holder trusts.
+    pub fn newest_trusted(&self) -> u64 {
+        self.trusts.max(1)
+    }
+
+    /// The oldest CA that signed a certificate which is still accepted here.
+    pub fn oldest_ca(&self) -> u64 {
+        self.previous.as_ref().map_or(self.ca_number(), |previous| previous.ca_number().min(self.ca_number()))
+    }
+
     /// True when a connection that presents `fingerprint` is accepted at `at_ms`: not revoked, and either the current
     /// one or the one before that is still alive. Expiry of the current one is the handshake's to judge.
     pub fn accepts(&self, fingerprint: &str, at_ms: u64) -> bool {

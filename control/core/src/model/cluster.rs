@@ -1,5 +1,6 @@
 //! What there is once: the cluster's identity, its CA and its settings.
 
+use super::{CaRotation, FormerCa};
 use crate::id::ServerId;
 
 /// The cluster. Made by `InitCluster`, the first entry of a log.
@@ -26,4 +27,16 @@ pub struct Cluster {
     /// The highest id ever given to a server. Set by apply.
     #[prost(message, required, tag = "7")]
     pub last_server_id: ServerId,
+    /// The number of the CA above; rises each time it is replaced. 0 = the first.
+    #[prost(uint64, tag = "8")]
+    pub ca: u64,
+    /// The replacement of the CA, while it goes on.
+    #[prost(message, optional, tag = "9")]
+    pub rotation: Option<CaRotation>,
+    /// Rises with each change of whom to trust: an older answer about that is never taken for a newer one.
+    #[prost(uint64, tag = "10")]
+    pub trust_epoch: u64,
+    /// The CAs before that clients may still pin, the newest first.
+    #[prost(message, repeated, tag = "11")]
+    pub former_cas: Vec<FormerCa>,
 }

@@ -5,6 +5,7 @@
 
 mod api_token;
 mod audit;
+mod ca;
 mod certificate;
 mod cluster;
 mod drain;
@@ -19,6 +20,7 @@ mod workload;
 
 pub use api_token::{Ability, ApiToken};
 pub use audit::AuditRecord;
+pub use ca::{CaRotation, FormerCa, RotationPhase};
 pub use certificate::{Certificate, Previous};
 pub use cluster::Cluster;
 pub use drain::{Blocked, Drain, DrainStatus};

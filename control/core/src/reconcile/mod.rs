@@ -3,6 +3,7 @@
 //! Pure and level-triggered: no hints, any time, and a fixed point: run again after its own commands were applied, it
 //! asks for nothing. Each command says what it assumed, and apply refuses it when that has passed.
 
+mod ca;
 mod drains;
 mod expiry;
 mod feature_level;
@@ -153,6 +154,7 @@ pub struct Decision {
 pub fn reconcile(state: &State, heard: &Heard, settings: &Settings, now_mono_ms: u64) -> Decision {
     let mut decision = Decision::default();
     feature_level::decide(state, settings, &mut decision);
+    ca::decide(state, &mut decision);
     node_health::decide(state, heard, settings, now_mono_ms, &mut decision);
     pending::decide(state, heard, settings, now_mono_ms, &mut decision);
     placement::decide(state, settings, &mut decision);

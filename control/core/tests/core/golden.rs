@@ -1,6 +1,7 @@
 //! Bytes of old logs and old stores must stay readable: files under `tests/golden`, written once by `UPDATE_GOLDEN=1`
 //! and then only added to. A change of meaning of a tag makes these fail.
 
+use crate::rotation::{advance, confirm, node_trusts, renew_node, renew_server, rotate, server_trusts};
 use crate::world::*;
 use cara_core::codec::{decode_entry, encode_entry};
 use cara_core::command::*;
@@ -158,6 +159,36 @@ fn history_of_health() -> World {
     world
 }
 
+/// A history with a renewed server and a replaced CA, and with the next replacement begun.
+fn history_of_rotation() -> World {
+    let mut world = World::that_knows(Feature::Lifecycle);
+    let a = world.node("a");
+    let begin = rotate(&world);
+    world.ok(begin);
+    let (server, node) = (server_trusts(&world, 1), node_trusts(&world, &a));
+    world.ok(server);
+    world.ok(node);
+    let step = advance(&world, false);
+    world.ok(step);
+    let (server, node) = (renew_server(&world, 1, 71), renew_node(&world, &a, 72));
+    world.ok(server);
+    world.ok(node);
+    let used = confirm(&world, 1);
+    world.ok(used);
+    world.open(&a);
+    let step = advance(&world, false);
+    world.ok(step);
+    let begin = rotate(&world);
+    world.ok(begin);
+    let server = server_trusts(&world, 1);
+    world.ok(server);
+    let forced = advance(&world, true);
+    world.ok(forced);
+    let server = renew_server(&world, 1, 73);
+    world.ok(server);
+    world
+}
+
 /// Length and bytes, one after the other.
 fn pack(parts: &[Vec<u8>]) -> Vec<u8> {
     parts.iter().flat_map(|part| (part.len() as u32).to_le_bytes().into_iter().chain(part.iter().copied())).collect()
@@ -185,7 +216,7 @@ fn golden(name: &str, fresh: &[Vec<u8>]) -> Vec<Vec<u8>> {
 #[test]
 fn the_history_has_every_command() {
     let mut worlds = vec![history(), history_of_moves(), history_of_volumes()];
-    worlds.extend([history_of_access(), history_of_health()]);
+    worlds.extend([history_of_access(), history_of_health(), history_of_rotation()]);
     let mut names: Vec<_> = worlds.iter().flat_map(|world| &world.log).map(|(_, entry)| entry.command.name()).collect();
     names.sort();
     names.dedup();
@@ -199,6 +230,7 @@ fn an_old_log_gives_the_same_state() {
     same_state(&history_of_volumes(), "log-v2-volumes.bin", "state-v2-volumes.bin");
     same_state(&history_of_access(), "log-v3-access.bin", "state-v3-access.bin");
     same_state(&history_of_health(), "log-v3-health.bin", "state-v3-health.bin");
+    same_state(&history_of_rotation(), "log-v3-ca.bin", "state-v3-ca.bin");
 }
 
 fn same_state(world: &World, log: &str, stored: &str) {

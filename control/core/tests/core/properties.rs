@@ -1,6 +1,7 @@
 //! Random commands over a few names. `World` checks every invariant, refusals and writes after each; here: replay,
 //! load, reconcilers as fixed points, bytes that are no message.
 
+use crate::rotation::{advance, confirm, node_trusts, renew_server, rotate, server_trusts, signed};
 use crate::world::*;
 use cara_core::codec::*;
 use cara_core::command::*;
@@ -15,7 +16,7 @@ use proptest::strategy::ValueTree;
 type Dice = (u8, u8, u8, u8, u8);
 
 fn dice() -> impl Strategy<Value = Dice> {
-    (0..44u8, 0..4u8, 0..4u8, 0..4u8, 0..4u8)
+    (0..48u8, 0..4u8, 0..4u8, 0..4u8, 0..4u8)
 }
 
 /// A command over four nodes, tokens, servers and workloads. Most assume what is so, some what was so or never was.
@@ -43,14 +44,14 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
         1 => RevokeJoinToken { id: TokenId::new(format!("jt{token}")) }.into(),
         2..=4 => {
             let key = if c == 0 { 7 } else { number };
-            let certificate = Certificate { key_hash: hash(key), ..certificate(number) };
+            let certificate = Certificate { key_hash: hash(key), ..signed(world, number) };
             EnrollNode { certificate, ..enroll(token, &node, &format!("n{a}")) }.into()
         }
         5 => {
             let expect_fingerprint = fingerprint(1);
             let previous = world.state.node(&node).and_then(|n| n.certificate.clone()).and_then(|c| c.previous);
             let presented = previous.filter(|_| c == 1).map_or(fingerprint(1), |p| p.fingerprint);
-            RenewCertificate { node, presented, expect_fingerprint, certificate: certificate(number) }.into()
+            RenewCertificate { node, presented, expect_fingerprint, certificate: signed(world, number) }.into()
         }
         6 if c == 0 => RevokeCertificate { node }.into(),
         6..=8 => OpenSession {
@@ -119,6 +120,7 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
             PutApiToken { token: ApiToken { scopes: vec![scope], created_by: creator, ..token } }.into()
         }
         24 => PutApiToken { token: api_token(&format!("t{a}"), Ability::ALL[usize::from(b) % 3]) }.into(),
+        44..=47 => trust_command(world, which, node, (a, b, c, d), number),
         26..=43 => move_command(world, which, (node, uid), (a, b, c, d), number),
         _ if c == 0 && d == 0 => Incarnate { incarnation: world.state.incarnation() + u64::from(a) }.into(),
         _ if c == 1 => {
@@ -127,8 +129,27 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
         _ if c == 2 && d < 2 => SetFeatureLevel { level: u32::from(a) }.into(),
         _ => {
             let id = if b == 0 { ServerId(2) } else { world.state.next_server_id() };
-            PutServer { server: Server { id, ..server(number) }, token_hash: Some(hash(token)) }.into()
+            let certificate = signed(world, 1_000_000 + number);
+            PutServer { server: Server { id, certificate, ..server(number) }, token_hash: Some(hash(token)) }.into()
         }
+    }
+}
+
+/// A command about certificates of servers and about the CA; most assume what is so.
+fn trust_command(world: &World, which: u8, node: NodeId, (a, b, c, d): (u8, u8, u8, u8), number: u64) -> Command {
+    let servers: Vec<_> = world.state.servers().map(|server| server.id.0).collect();
+    let server = servers[usize::from(a) % servers.len()];
+    match which {
+        44 if a == 0 && b == 0 => rotate(world).into(),
+        44 => AdvanceCa { force: c == 0 && d == 0, ..advance(world, false) }.into(),
+        45 if b == 0 => node_trusts(world, &node).into(),
+        45 => server_trusts(world, server).into(),
+        46 if b == 0 => {
+            RenewServer { presented: hash(1), presented_ca: 0, ..renew_server(world, server, number) }.into()
+        }
+        46 => renew_server(world, server, number).into(),
+        _ if b == 0 => node_trusts(world, &node).into(),
+        _ => confirm(world, server).into(),
     }
 }
 

@@ -4,6 +4,7 @@ mod answer;
 mod apply;
 mod ask;
 mod audit;
+mod cluster;
 mod completion;
 mod ctx;
 mod databases;
@@ -75,6 +76,7 @@ async fn dispatch(cx: &Context, command: Command) -> Outcome {
         Command::Servers(args) => servers::run(cx, args.command).await,
         Command::Tokens(args) => tokens::run(cx, args.command).await,
         Command::Audit(args) => audit::run(cx, args).await,
+        Command::Cluster(args) => cluster::run(cx, args.command).await,
         Command::Ctx(args) => ctx::run(cx, args.command),
         Command::Completion(args) => completion::run(cx, args.shell),
         Command::Version => version::run(cx),

@@ -10,7 +10,7 @@ use crate::out::Table;
 pub(super) fn table(items: &[Value], wide: bool) -> Table {
     let mut header = vec!["ID", "NAME", "ROLE", "VOTER", "TERM", "MATCHED", "LAG"];
     if wide {
-        header.extend(["ADDRESS", "VERSION", "LEVEL"]);
+        header.extend(["ADDRESS", "VERSION", "LEVEL", "CERTIFICATE"]);
     }
     let mut table = Table::new(&header);
     for server in items {
@@ -19,7 +19,12 @@ pub(super) fn table(items: &[Value], wide: bool) -> Table {
             ["/id", "/name", "/role", "/voter", "/term", "/matched"].iter().map(|p| text(server, p)).collect();
         row.push(if leads { String::new() } else { text(server, "/lag") });
         if wide {
-            row.extend([text(server, "/address"), text(server, "/version"), text(server, "/featureLevel")]);
+            row.extend([
+                text(server, "/address"),
+                text(server, "/version"),
+                text(server, "/featureLevel"),
+                certificate(server),
+            ]);
         }
         table.row(row);
     }
@@ -45,7 +50,25 @@ pub(crate) fn summary(cluster: &ClusterView) -> String {
         String::new()
     };
     let lose = if cluster.leader.is_empty() { String::new() } else { format!(" Can lose {} more.", cluster.can_lose) };
-    format!("{quorum}.{lose}{next}{}", held_back(cluster))
+    format!("{quorum}.{lose}{next}{}{}", held_back(cluster), expiring(cluster))
+}
+
+/// `ok (89d)`.
+fn certificate(server: &Value) -> String {
+    let state = text(server, "/certificate/state");
+    if state.is_empty() { state } else { format!("{state} ({}d)", text(server, "/certificate/daysRemaining")) }
+}
+
+/// Whose certificate should have been renewed by itself, and was not.
+fn expiring(cluster: &ClusterView) -> String {
+    let is_late = |state: &str| matches!(state, "expiring" | "critical" | "expired");
+    let late = cluster.servers.iter().filter(|server| is_late(&server.certificate.state));
+    let late: Vec<String> =
+        late.map(|server| format!("{} ({} days)", server.name, server.certificate.days_remaining)).collect();
+    if late.is_empty() {
+        return String::new();
+    }
+    format!(" Certificates that are not renewed: {}; see the logs there, and start what is down.", late.join(", "))
 }
 
 /// Who keeps the cluster from what other servers support already.
@@ -129,6 +152,17 @@ mod tests {
         cluster.servers.remove(2);
         cluster.feature_level = 2;
         assert!(!summary(&cluster).contains("Feature level"));
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_renewed_is_told() {
+        let mut cluster = cluster(&["leader", "follower", "follower"]);
+        for (server, (state, days)) in cluster.servers.iter_mut().zip([("ok", 80), ("expiring", 20), ("critical", 5)]) {
+            (server.certificate.state, server.certificate.days_remaining) = (state.into(), days);
+        }
+        let said = summary(&cluster);
+        assert!(said.contains("Certificates that are not renewed: s2 (20 days), s3 (5 days); see"), "{said}");
+        assert!(table(&rows(&cluster), true).render(false, false, false).contains("critical (5d)"));
     }
 
     #[test]

@@ -54,13 +54,15 @@ impl AgentService {
         let Answer::Certified(certified) = reply.answer else {
             return Err(ApiError::Internal("the answer to EnrollNode has no certificate".into()));
         };
+        let (ca_pem, trust_epoch) = api.trusted();
         Ok(EnrollResponse {
             node_id: certified.node.to_string(),
             cluster_id: api.identity.cluster_id.clone(),
             not_after_ms: certified.certificate.not_after_ms,
             certificate_pem: certified.certificate.pem,
-            ca_pem: api.identity.ca_pem.clone(),
             servers: api.server_addresses(),
+            ca_pem,
+            trust_epoch,
             // No time: who asks again after a lost answer gets the very same.
             ..EnrollResponse::default()
         })
@@ -85,10 +87,12 @@ impl AgentService {
         let Answer::Certified(certified) = reply.answer else {
             return Err(ApiError::Internal("the answer to RenewCertificate has no certificate".into()));
         };
+        let (ca_pem, trust_epoch) = api.trusted();
         Ok(RenewResponse {
             not_after_ms: certified.certificate.not_after_ms,
             certificate_pem: certified.certificate.pem,
-            ca_pem: api.identity.ca_pem.clone(),
+            ca_pem,
+            trust_epoch,
         })
     }
 }

@@ -6,15 +6,17 @@ use cara_core::model::Server;
 use cara_core::{Answer, Command, FEATURE_LEVEL_MIN, Rejected, ServerId, TokenId};
 use cara_proto::cluster::cluster_server::Cluster;
 use cara_proto::cluster::{
-    AnnounceRequest, AnnounceResponse, HttpPart, HttpRequest, JoinRequest, JoinResponse, NoteTokenUseRequest,
-    NoteTokenUseResponse, RecoverTokenRequest, RecoverTokenResponse,
+    AnnounceRequest, AnnounceResponse, AttestRequest, AttestResponse, HttpPart, HttpRequest, JoinRequest, JoinResponse,
+    NoteTokenUseRequest, NoteTokenUseResponse, RecoverTokenRequest, RecoverTokenResponse, RenewServerRequest,
+    RenewServerResponse,
 };
 use cara_transport::{JoinToken, Role};
 use futures_util::stream::BoxStream;
 use tonic::{Request, Response, Status};
 
-use super::{check_leads, dial_back, server_peer};
+use super::{check_leads, dial_back, peer, server_peer};
 use crate::api::actor::Who;
+use crate::api::certificates::Attested;
 use crate::api::rest::run_forwarded;
 use crate::api::{Leader, SharedApi, forward};
 use crate::error::ApiError;
@@ -82,13 +84,23 @@ impl ClusterService {
         let Answer::Server(server) = reply.answer else {
             return Err(ApiError::Internal("the answer to PutServer names no server".into()));
         };
+        let joined = api.read_local(|state| {
+            state.cluster().map(|cluster| JoinResponse {
+                ca_pem: cluster.bundle_pem(),
+                chain_pem: cluster.chain_pem(),
+                trust_epoch: cluster.trust_epoch,
+                trusts: cluster.newest_ca(),
+                ..JoinResponse::default()
+            })
+        });
         Ok(JoinResponse {
             server_id: server.server.0,
             cluster_id: api.identity.cluster_id.clone(),
             certificate_pem: server.certificate.pem,
-            ca_pem: api.identity.ca_pem.clone(),
+            ca: server.certificate.ca,
             sealing_key: from_hex(&api.identity.sealing_key).unwrap_or_default(),
             servers: api.server_addresses(),
+            ..joined.unwrap_or_default()
         })
     }
 }
@@ -137,6 +149,30 @@ impl Cluster for ClusterService {
         let used = used.map(|used| ApiTokenUse { token: TokenId::new(used.token_id), at_ms: used.at_ms }).collect();
         let recorded = self.api.record_uses(Who::from(&format!("server:{server}")), used).await;
         recorded.map(|()| Response::new(NoteTokenUseResponse {})).map_err(|error| error.to_status())
+    }
+
+    async fn renew_server(
+        &self,
+        request: Request<RenewServerRequest>,
+    ) -> Result<Response<RenewServerResponse>, Status> {
+        let id = server_peer(&self.api, &request)?;
+        let presented = peer(&self.api, &request)?.fingerprint;
+        check_leads(&self.api)?;
+        let renewed = self.api.sign_for_server(id, &presented, request.into_inner()).await;
+        let renewed = renewed.map_err(|error| error.to_status())?;
+        Ok(Response::new(RenewServerResponse {
+            certificate_pem: renewed.certificate_pem,
+            ca: renewed.ca,
+            revision: renewed.revision,
+        }))
+    }
+
+    async fn attest(&self, request: Request<AttestRequest>) -> Result<Response<AttestResponse>, Status> {
+        let id = server_peer(&self.api, &request)?;
+        check_leads(&self.api)?;
+        let AttestRequest { trusts, fingerprint } = request.into_inner();
+        let recorded = self.api.record_attested(id, Attested { trusts, fingerprint }).await;
+        recorded.map(|revision| Response::new(AttestResponse { revision })).map_err(|error| error.to_status())
     }
 
     type ForwardStream = BoxStream<'static, Result<HttpPart, Status>>;

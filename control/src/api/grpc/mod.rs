@@ -6,6 +6,7 @@ mod preflight;
 mod relay;
 mod report;
 mod session;
+mod trust;
 
 pub use agent::AgentService;
 pub use cluster::ClusterService;

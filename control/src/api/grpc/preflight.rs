@@ -5,7 +5,7 @@ use cara_proto::agent::{EnrollRequest, EnrollResponse};
 use super::dial_back;
 use crate::api::Api;
 use crate::error::ApiError;
-use crate::pki::{BACKDATE_MS, Issued};
+use crate::pki::{BACKDATE, Issued, millis};
 
 /// What to do about an address that the leader can't dial.
 const UNREACHABLE: &str = "give the agent an address with --advertise that the servers can dial, and open the port of \
@@ -30,7 +30,7 @@ pub(super) async fn check(
     Ok(EnrollResponse {
         servers: api.server_addresses(),
         server_time_ms: now_ms,
-        not_before_ms: now_ms.saturating_sub(BACKDATE_MS),
+        not_before_ms: now_ms.saturating_sub(millis(BACKDATE)),
         not_after_ms: issued.not_after_ms,
         ..EnrollResponse::default()
     })

@@ -27,6 +27,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
 use super::report;
+use super::trust::{Outlived, renewed};
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
 use crate::sessions::{Opened, Order, Rate};
@@ -62,6 +63,7 @@ pub async fn open(
         address: String::new(),
         feature_level: hello.feature_level.max(FEATURE_LEVEL_MIN),
     };
+    let presented = command.fingerprint.clone();
     let reply = api.propose(&format!("node:{node}"), "", Command::OpenSession(command)).await?;
     let Answer::SessionOpened(opened) = reply.answer else {
         return Err(ApiError::Internal("the answer to OpenSession has no epoch".into()));
@@ -78,7 +80,8 @@ pub async fn open(
         return Err(ApiError::NotLeader { leader: api.leader_elsewhere() });
     }
     let (reports_in, reports) = watch::channel(None);
-    let session = Session { api: api.clone(), node, epoch, to_agent, reports: reports_in, unanswered };
+    let session = Session { api: api.clone(), node, epoch, to_agent, reports: reports_in, unanswered, presented };
+    session.note_trust(hello.trusted_cas);
     // Whoever copies from this node learns here where it answers.
     api.read_local(|state| state.moves_on(&session.node).map(|mv| mv.target.clone()).collect::<Vec<_>>())
         .iter()
@@ -95,14 +98,16 @@ const BROKE: &str = "the connection broke";
 /// The connection was given up: the agent's machine stands still, or the network swallows what is sent.
 const UNANSWERED: &str = "the agent answered no more";
 
-struct Session {
-    api: SharedApi,
-    node: NodeId,
+pub(super) struct Session {
+    pub(super) api: SharedApi,
+    pub(super) node: NodeId,
     epoch: u64,
     to_agent: mpsc::Sender<Result<ServerFrame, Status>>,
     reports: watch::Sender<Option<Report>>,
     /// How the connection below came to its end.
     unanswered: Unanswered,
+    /// The certificate with which it was opened.
+    pub(super) presented: String,
 }
 
 impl Session {
@@ -142,7 +147,11 @@ impl Session {
             heartbeat_interval_ms: millis(self.api.config.agent_heartbeat),
             servers: servers.clone(),
         };
-        if !self.send(To::Welcome(welcome)).await || !self.send_desired().await {
+        let mut trust_told = None;
+        if !self.send(To::Welcome(welcome)).await
+            || !self.tell_trust(&mut trust_told).await
+            || !self.send_desired().await
+        {
             return "the agent went away";
         }
         let mut shutdown = self.api.shutdown.clone();
@@ -150,7 +159,18 @@ impl Session {
             tokio::select! {
                 biased;
                 frame = frames.message() => match frame {
-                    Ok(Some(AgentFrame { frame })) => if !self.take(frame, &mut servers).await { return "the agent went away" },
+                    Ok(Some(AgentFrame { frame })) => {
+                        let is_heartbeat = matches!(frame, Some(From::Heartbeat(_)));
+                        if !self.take(frame, &mut servers).await { return "the agent went away" }
+                        if is_heartbeat {
+                            match self.outlived(&mut trust_told) {
+                                Outlived::No => {}
+                                Outlived::Renewed => return self.end(renewed()).await,
+                                Outlived::NotRenewed if self.tell_trust(&mut trust_told).await => {}
+                                Outlived::NotRenewed => return "the agent went away",
+                            }
+                        }
+                    }
                     Ok(None) => return AGENT_CLOSED,
                     Err(_) => return if self.unanswered.is_so() { UNANSWERED } else { BROKE },
                 },
@@ -164,7 +184,9 @@ impl Session {
                     self.end(Goodbye { code, message: "the server is stopping".into(), leader: String::new() }).await;
                     return "the server is stopping";
                 }
-                () = desired.notified() => if !self.send_desired().await { return "the agent went away" },
+                () = desired.notified() => {
+                    if !self.tell_trust(&mut trust_told).await || !self.send_desired().await { return "the agent went away" }
+                }
             }
         }
     }
@@ -187,6 +209,7 @@ impl Session {
             }
             Some(From::Report(report)) => {
                 self.note(&report);
+                self.note_trust(report.trusted_cas.clone());
                 self.reports.send_replace(Some(report));
                 true
             }
@@ -223,7 +246,7 @@ impl Session {
         self.api.sessions.learn(&self.node, |link| link.download = rate.or(link.download));
     }
 
-    async fn send(&self, frame: To) -> bool {
+    pub(super) async fn send(&self, frame: To) -> bool {
         // An agent that reads nothing for a heartbeat timeout is gone, whatever TCP says.
         let limit = self.api.config.agent_timeout();
         let sending = self.to_agent.send(Ok(ServerFrame { frame: Some(frame) }));
@@ -270,6 +293,7 @@ impl Session {
             "not_leader" => "this server leads no more",
             "deleted" => "the node was deleted",
             "revoked" => "the node's certificate was revoked",
+            "renewed" => "the agent is to use its renewed certificate",
             _ => "the server ended it",
         };
         self.send(To::Goodbye(goodbye)).await;

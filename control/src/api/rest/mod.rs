@@ -12,6 +12,7 @@ mod api_tokens;
 mod app_moves;
 mod audit;
 mod body;
+mod ca;
 mod drains;
 mod health;
 mod join_commands;
@@ -102,6 +103,8 @@ pub fn router(api: SharedApi) -> Router {
         .route("/tokens", get(api_tokens::list).post(api_tokens::create))
         .route("/tokens/{id}", get(api_tokens::show).delete(api_tokens::revoke))
         .route("/audit-log", get(audit::list))
+        .route("/cluster/ca", get(ca::show))
+        .route("/cluster/ca/rotate", post(ca::rotate))
         .route("/workloads", get(workloads::list_all))
         .route("/{kind}", get(workloads::list).post(workloads::create))
         .route("/{kind}/{name}", get(workloads::show).put(workloads::replace).delete(workloads::delete))

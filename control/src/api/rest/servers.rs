@@ -24,6 +24,7 @@ fn view(api: &Api) -> ClusterView {
     let last_log = status.last_log.unwrap_or_default();
     let heard = |id: u64| status.heard.get(&id).is_some_and(|ago| *ago <= api.config.election_timeout * 2);
     let alive = |id: u64| id == api.identity.server_id || heard(id);
+    let now = api.env.clock.wall_ms();
     let servers: Vec<_> = api.read_local(|state| {
         state
             .servers()
@@ -49,6 +50,7 @@ fn view(api: &Api) -> ClusterView {
                     matched,
                     lag: if leads || own { last_log.saturating_sub(matched) } else { 0 },
                     feature_level: server.level(),
+                    certificate: crate::wire::certificate_view(&server.certificate, now),
                     version: if own { env!("CARGO_PKG_VERSION").into() } else { String::new() },
                 }
             })

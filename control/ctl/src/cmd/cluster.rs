@@ -1,0 +1,133 @@
+//! `cluster rotate-ca`: replaces the CA, and tells how far that is and who holds it back.
+
+use std::io::{BufRead as _, IsTerminal as _};
+
+use cara_proto::rest::{CaRotateRequest, CaView};
+
+use super::Context;
+use crate::cli::{ClusterCommand, RotateCa};
+use crate::client::Client;
+use crate::failure::{Failure, Outcome, exit};
+use crate::out::Table;
+use crate::wait::{Progress, rest};
+
+/// Names that fit into a line of progress.
+const NAMED: usize = 4;
+
+pub(super) async fn run(cx: &Context, command: ClusterCommand) -> Outcome {
+    let ClusterCommand::RotateCa(args) = command;
+    let client = cx.client()?;
+    let view: CaView = client.get("/cluster/ca").await?;
+    if args.status {
+        return show(cx, &view);
+    }
+    if args.force {
+        cx.ui.note(&format!("plan: go on without {}", names(&view, usize::MAX)));
+    } else {
+        cx.ui.note(&format!(
+            "plan: replace CA {} by CA {}; every certificate is renewed",
+            view.number,
+            view.number + 1
+        ));
+    }
+    confirm(cx, &args)?;
+    let request = CaRotateRequest { force: args.force };
+    let begun: CaView = client.post("/cluster/ca/rotate", &request).await?.json()?;
+    if args.detach {
+        cx.ui.data("the CA is being replaced; see how far it is: caractrl cluster rotate-ca --status");
+        return Ok(());
+    }
+    let view = until_stable(cx, &client, begun).await?;
+    if cx.ui.structured() {
+        return cx.ui.value(&serde_json::to_value(&view).unwrap_or_default());
+    }
+    cx.ui.data(&format!("the CA is replaced: CA {}", view.number));
+    cx.ui.note(&pin(&view));
+    Ok(())
+}
+
+/// Asks for a word to be typed, unless `yes`. Without a terminal it refuses instead of waiting for ever.
+fn confirm(cx: &Context, args: &RotateCa) -> Outcome {
+    if args.yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::usage("the CA is replaced only when that is confirmed")
+            .why("stdin is no terminal, so nobody can be asked")
+            .next("add --yes"));
+    }
+    // Without nodes is what can't be taken back: they must enrol again.
+    let word = if args.force { "force" } else { "rotate" };
+    cx.ui.note(&format!("Type {word} to go on:"));
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    if read.is_ok() && line.trim() == word {
+        return Ok(());
+    }
+    Err(Failure::new(exit::CONFLICT, "not-confirmed", "nothing was changed").why("another word was typed"))
+}
+
+async fn until_stable(cx: &Context, client: &Client, begun: CaView) -> Outcome<CaView> {
+    let mut view = begun;
+    let mut progress = Progress::new(&cx.ui, "ca");
+    let started = cx.env.clock.monotonic();
+    while view.phase != "stable" {
+        let story = format!("{}: {} to go{}", view.phase, view.held_back.len(), named(&view));
+        progress.set_calm(&story, &story);
+        rest(cx, started, "ca", "caractrl cluster rotate-ca --status").await?;
+        view = client.get("/cluster/ca").await?;
+    }
+    progress.clear();
+    Ok(view)
+}
+
+fn named(view: &CaView) -> String {
+    if view.held_back.is_empty() { String::new() } else { format!(" ({})", names(view, NAMED)) }
+}
+
+fn names(view: &CaView, most: usize) -> String {
+    let all: Vec<_> = view.held_back.iter().map(|of| format!("{}/{}", of.kind, of.name)).collect();
+    match all.len() {
+        0 => "nobody".to_owned(),
+        count if count > most => format!("{} and {} more", all[..most].join(", "), count - most),
+        _ => all.join(", "),
+    }
+}
+
+fn show(cx: &Context, view: &CaView) -> Outcome {
+    if cx.ui.structured() {
+        return cx.ui.value(&serde_json::to_value(view).unwrap_or_default());
+    }
+    if view.phase == "stable" {
+        cx.ui.data(&format!("CA {} ({}); it is not being replaced", view.number, view.fingerprint));
+        if !view.former_fingerprints.is_empty() {
+            cx.ui.note(&pin(view));
+        }
+        return Ok(());
+    }
+    cx.ui.data(&format!("CA {} is being replaced since {}: {}", view.number, view.started_at, view.phase));
+    if view.held_back.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&["KIND", "NAME", "WAITS FOR"]);
+    for of in &view.held_back {
+        table.row(vec![of.kind.clone(), of.name.clone(), waits_for(&of.lack).to_owned()]);
+    }
+    cx.ui.table(&table);
+    cx.ui.note("next: start what is down; go on without nodes with --force; remove a server that is gone");
+    Ok(())
+}
+
+fn waits_for(lack: &str) -> &str {
+    match lack {
+        "trust" => "its word that it trusts the next CA",
+        "certificate" => "a certificate of the next CA",
+        "use" => "its use of the renewed certificate",
+        other => other,
+    }
+}
+
+/// How a context is brought to the new CA.
+fn pin(view: &CaView) -> String {
+    format!("next: where contexts pin the CA before: caractrl ctx set NAME --ca-fingerprint {}", view.fingerprint)
+}
