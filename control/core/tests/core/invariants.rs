@@ -90,16 +90,26 @@ fn what_is_wrong_with_a_workload_is_found() {
 #[test]
 fn what_is_wrong_with_the_cluster_is_found() {
     let state = good().state;
+    let first = format!("server/{:020}", 1);
     let root = |token: &mut ApiToken| token.revoked_at_ms = Some(1);
     found(&broken(&state, "api-token/root", root), InvariantId::RootTokenLeft);
     let ids = |cluster: &mut Cluster| cluster.last_server_id = ServerId(0);
     found(&broken(&state, "cluster", ids), InvariantId::ServerLeft);
+    let dropped = |cluster: &mut Cluster| cluster.ca = 2;
+    found(&broken(&state, "cluster", dropped), InvariantId::TrustShared);
+    let unknown = |server: &mut Server| server.certificate.ca = 2;
+    found(&broken(&state, &first, unknown), InvariantId::TrustShared);
+    let before = |server: &mut Server| {
+        server.certificate.previous = Some(Previous { ca: 2, ..Previous::default() });
+    };
+    found(&broken(&state, &first, before), InvariantId::TrustShared);
 }
 
 #[test]
 fn what_went_back_is_found() {
     let world = good();
     let after = &world.state;
+    let first = format!("server/{:020}", 1);
     let node = format!("node/{}", after.node_by_name("a").unwrap().id);
     let workload = format!("workload/{}", after.workload_by_name(WorkloadKind::App, "one").unwrap().uid);
     let token = format!("join-token/{}", after.node_by_name("a").unwrap().enrolled_with.clone().unwrap());
@@ -122,6 +132,10 @@ fn what_went_back_is_found() {
     step(&before, after, InvariantId::DeletionStands);
     let before = broken(after, &token, |t: &mut JoinToken| t.used.as_mut().unwrap().key_hash = hash(9));
     step(&before, after, InvariantId::TokenUseStands);
+    let before = broken(after, "cluster", |cluster: &mut Cluster| cluster.trust_epoch = 9);
+    step(&before, after, InvariantId::TrustRises);
+    let before = broken(after, &first, |server: &mut Server| server.certificate.generation = Generation(9));
+    step(&before, after, InvariantId::CertificateRises);
     step(after, &World::new().state, InvariantId::LogTimeRises);
 }
 

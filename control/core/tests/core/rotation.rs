@@ -92,7 +92,7 @@ fn the_ca_is_replaced_step_by_step_once_nobody_is_shut_out() {
     assert_eq!(held_back(&world), [("a".into(), "trust")]);
     world.ok(agent);
     let step: Command = advance(&world, false).into();
-    assert_eq!(asks(&world), [step.clone()]);
+    assert_eq!(asks(&world), std::slice::from_ref(&step));
     assert_eq!(world.events(step), ["CaTakenOver"]);
 
     assert_eq!((cluster(&world).signing_ca(), cluster(&world).ca_number()), (2, 1));
@@ -107,7 +107,7 @@ fn the_ca_is_replaced_step_by_step_once_nobody_is_shut_out() {
     assert!(world.events(used).is_empty(), "said again");
     world.open(&node);
     let step: Command = advance(&world, false).into();
-    assert_eq!(asks(&world), [step.clone()]);
+    assert_eq!(asks(&world), std::slice::from_ref(&step));
     assert_eq!(world.events(step), ["CaRotated"]);
 
     let over = cluster(&world);
