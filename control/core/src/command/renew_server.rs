@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::feature::Feature;
 use crate::id::ServerId;
 use crate::model::{Certificate, Previous};
-use crate::rejected::Rejected;
+use crate::rejected::{Problem, Rejected};
 use crate::state::State;
 
 /// Gives a server its next certificate, if nothing changed since the leader looked.
@@ -43,9 +43,15 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: RenewServer) -> Result
     super::check_hash("presented", &cmd.presented)?;
     super::check_issuer(state, &cmd.certificate, current.newest_trusted(), || format!("server {}", server.name))?;
     super::check_fingerprint_free(state, &cmd.certificate.fingerprint, None, None)?;
+    let (oldest, signing) = state.cluster().map_or((1, 1), |cluster| (cluster.ca_number(), cluster.signing_ca()));
+    if cmd.presented_ca > signing {
+        return Err(Problem::new("presented_ca", format!("must be at most {signing}")).into());
+    }
     // What it presents is what it has on disk; the current one, if another, was lost on its way and is used by nobody.
     let valid_until_ms = current.not_after_ms;
-    let previous = Some(Previous { fingerprint: cmd.presented, valid_until_ms, ca: cmd.presented_ca });
+    let presented = Previous { fingerprint: cmd.presented, valid_until_ms, ca: cmd.presented_ca };
+    // What a CA has signed that is trusted no more is accepted by nobody.
+    let previous = Some(presented).filter(|presented| presented.ca_number() >= oldest);
     let (generation, trusts) = (current.generation.next(), current.trusts);
     server.certificate = Certificate { generation, previous, trusts, revoked_at_ms: None, ..cmd.certificate };
     let event = Event::ServerUpdated { server: server.id, name: server.name.clone() };

@@ -200,6 +200,7 @@ fn what_is_malformed_or_of_nobody_is_refused() {
     assert_eq!(world.refused(RenewServer { expect_fingerprint: hash(1), ..renew.clone() }), "server-renewal-lost");
     assert_eq!(world.refused(RenewServer { server: ServerId(9), ..renew.clone() }), "unknown-server");
     assert_eq!(world.refused(RenewServer { presented: "x".into(), ..renew.clone() }), "invalid-field");
+    assert_eq!(world.refused(RenewServer { presented_ca: 2, ..renew.clone() }), "invalid-field");
     let taken = world.state.server(ServerId(1)).unwrap().certificate.clone();
     assert_eq!(world.refused(RenewServer { certificate: taken, ..renew }), "fingerprint-taken");
     assert_eq!(world.refused(ConfirmServer { server: ServerId(9), fingerprint: hash(1) }), "unknown-server");
