@@ -8,11 +8,14 @@ use super::Metadata;
 
 /// A node, in and out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeManifest {
-    /// Always [`super::API_VERSION`].
+    /// Always `caravanserai/v1`.
+    #[cfg_attr(feature = "openapi", schemars(extend("const" = super::API_VERSION)))]
     pub api_version: String,
     /// Always `Node`.
+    #[cfg_attr(feature = "openapi", schemars(extend("const" = "Node")))]
     pub kind: String,
     /// Name and labels.
     pub metadata: Metadata,
@@ -26,6 +29,7 @@ pub struct NodeManifest {
 
 /// Written by the operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeSpec {
     /// Informational.
@@ -38,6 +42,7 @@ pub struct NodeSpec {
 
 /// Written by the leader, from what it hears of the agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NodeStatus {
     /// `Ready`, `NotReady` or `Draining`: derived from the two axes below.
@@ -84,6 +89,7 @@ pub struct NodeStatus {
 
 /// Which kinds of workloads a node takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Accepts {
     /// Apps and projects.
@@ -96,6 +102,7 @@ pub struct Accepts {
 
 /// The open session of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionView {
     /// Rises with each session of the node.
@@ -106,6 +113,7 @@ pub struct SessionView {
 
 /// A node's certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateView {
     /// `ok`, `expiring` (21 d), `critical` (7 d), `expired` or `revoked`.
@@ -122,6 +130,7 @@ pub struct CertificateView {
 
 /// What an agent reports of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentInfo {
     /// Version of `cara-agent`.
@@ -141,6 +150,7 @@ pub struct AgentInfo {
 
 /// Network facts of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Network {
     /// Address that the agent advertises.
@@ -149,6 +159,7 @@ pub struct Network {
 
 /// A typed statement about an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// For example `Heartbeat`.
@@ -168,6 +179,7 @@ pub struct Condition {
 
 /// One change of a node's connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectionEvent {
     /// When the leader decided it.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// `GET /api/v1/servers`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterView {
     /// Identity of the cluster.
@@ -29,6 +30,7 @@ pub struct ClusterView {
 
 /// One server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServerView {
     /// Raft id.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Body of `POST /api/v1/nodes/join-tokens` and `POST /api/v1/servers/join-tokens`; all optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JoinTokenRequest {
     /// Seconds until it expires; default 900, clamped to 60..=86400.
@@ -16,6 +17,7 @@ pub struct JoinTokenRequest {
 
 /// The only time that a token's secret is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MintedToken {
     /// For `DELETE`.
@@ -34,6 +36,7 @@ pub struct MintedToken {
 
 /// A token without its secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JoinTokenView {
     /// For `DELETE`.
