@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cara_control::config::Config;
+use cara_control::config::{Config, Rate};
 use cara_control::error::chain;
 use cara_control::setup::{self, Place};
 use cara_env::Env;
@@ -111,6 +111,15 @@ struct RunArgs {
     /// Log entries between two snapshots.
     #[arg(long, default_value_t = 10_000)]
     snapshot_after: u64,
+    /// Requests a second that one API token may make of this server; four times as many at once. 0 = any number.
+    #[arg(long, default_value_t = 500)]
+    rate_per_token: u32,
+    /// The same for an address without a valid token; ten times as many at once. 0 = any number.
+    #[arg(long, default_value_t = 100)]
+    rate_per_address: u32,
+    /// Open connections without a certificate from one address. 0 = any number.
+    #[arg(long, default_value_t = 1024)]
+    connections_per_address: usize,
 }
 
 fn main() -> ExitCode {
@@ -198,6 +207,9 @@ async fn run(env: Env, args: RunArgs) -> anyhow::Result<()> {
         election_timeout: Duration::from_millis(args.election_ms),
         agent_heartbeat: beat.context("--agent-heartbeat-s must be at least 0.05")?,
         snapshot_after: args.snapshot_after,
+        rate_per_token: Rate::with_burst(args.rate_per_token),
+        rate_per_address: Rate { per_second: args.rate_per_address, burst: args.rate_per_address.saturating_mul(10) },
+        connections_per_address_max: args.connections_per_address,
         ..Config::new(&args.data_dir)
     };
     // Before the database is touched: a folder without identity must stay as it is.

@@ -8,11 +8,13 @@
 
 mod app_moves;
 pub mod auth;
+pub mod door;
 mod drains;
 mod find;
 pub mod forward;
 pub mod grpc;
 mod lifecycle;
+pub mod limit;
 mod lost;
 mod moves;
 mod placement;
@@ -61,6 +63,8 @@ pub struct Api {
     pub shutdown: watch::Receiver<bool>,
     /// What is counted.
     pub metrics: Metrics,
+    /// How often each caller may ask.
+    pub limiter: limit::Limiter,
     /// Connections to other servers, for forwarding.
     pub forwarder: forward::Forwarder,
 }

@@ -15,6 +15,8 @@ use raft_store::memory::MemoryEngine;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::contract;
+
 /// Long enough for a loaded machine; a run that needs it all is broken.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -24,6 +26,7 @@ pub struct Server {
     pub founded: Founded,
     pub address: String,
     engine: Arc<dyn Engine>,
+    adjust: fn(Config) -> Config,
     stop: watch::Sender<bool>,
     task: Option<cara_env::Task<Result<(), RunError>>>,
     folder: tempfile::TempDir,
@@ -82,10 +85,18 @@ impl Server {
         server
     }
 
+    /// Makes a cluster of one with other settings.
+    pub async fn start_with(adjust: fn(Config) -> Config) -> Self {
+        let mut server = Self::start().await;
+        server.adjust = adjust;
+        server.restart_at(FEATURE_LEVEL).await;
+        server
+    }
+
     fn run(env: Env, founded: Founded, address: String, folder: tempfile::TempDir, level: u32) -> Self {
         let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
         let (stop, _) = watch::channel(false);
-        let mut server = Self { env, founded, address, engine, stop, task: None, folder };
+        let mut server = Self { env, founded, address, engine, adjust: |config| config, stop, task: None, folder };
         server.run_at(level);
         server
     }
@@ -93,7 +104,7 @@ impl Server {
     fn run_at(&mut self, level: u32) {
         let (stop, stopped) = watch::channel(false);
         self.stop = stop;
-        let config = Config { feature_level_max: level, ..config(self.folder.path()) };
+        let config = (self.adjust)(Config { feature_level_max: level, ..config(self.folder.path()) });
         self.task = Some(cara_env::spawn(cara_control::run(config, self.env.clone(), self.engine.clone(), stopped)));
     }
 
@@ -193,7 +204,9 @@ impl Server {
         let body = cara_env::timeout(&*self.env.clock, DEADLINE, body.collect()).await.map_err(|e| e.to_string())?;
         let body = body.map_err(|e| e.to_string())?.to_bytes();
         let body = String::from_utf8_lossy(&body).into_owned();
-        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+        let answer = Answer { status: head.status.as_u16(), headers: head.headers, body };
+        contract::check(method, path, &answer);
+        Ok(answer)
     }
 
     /// The response with its body still to come.

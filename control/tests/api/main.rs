@@ -4,6 +4,7 @@
 
 mod agent;
 mod bad_input;
+mod contract;
 mod databases;
 mod drains;
 mod enrolment;
@@ -11,9 +12,11 @@ mod folders;
 mod harness;
 mod leaders;
 mod levels;
+mod limits;
 mod lost;
 mod moves;
 mod nodes;
+mod openapi;
 mod placement;
 mod projects;
 mod quarantine;

@@ -11,6 +11,7 @@ use cara_core::model::Node;
 use cara_core::{Command, NodeId, Rejected, Revision, State as Domain};
 use cara_proto::rest::{Accepts, ConnectionEvent, NodeManifest};
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Asker, body};
@@ -40,8 +41,9 @@ fn answer(api: &Api, status: StatusCode, name: &str) -> Result<Response, ApiErro
 }
 
 /// What `GET /nodes` can be narrowed by.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct ListQuery {
+    /// Part of the name.
     #[serde(default)]
     q: String,
 }
@@ -179,8 +181,10 @@ pub async fn set_accepts(
 }
 
 /// How many events to show.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct EventsQuery {
+    /// At most so many; 50 by default.
+    #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
 
