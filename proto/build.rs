@@ -11,6 +11,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     println!("cargo:rerun-if-changed=proto");
     let descriptors = protox::compile(files, ["proto"])?;
-    tonic_prost_build::configure().bytes(".cara.raft").bytes(".cara.volume").btree_map(".").compile_fds(descriptors)?;
+    // These hold secrets, or whatever people send: how they are printed is said in src/debug.rs.
+    let guarded = [
+        ".cara.agent.EnrollRequest",
+        ".cara.cluster.JoinRequest",
+        ".cara.cluster.JoinResponse",
+        ".cara.cluster.HttpRequest",
+        ".cara.cluster.HttpPart",
+        ".cara.cluster.Header",
+        ".cara.cluster.RecoverTokenResponse",
+        ".cara.workload.EnvVar",
+    ];
+    tonic_prost_build::configure()
+        .bytes(".cara.raft")
+        .bytes(".cara.volume")
+        .btree_map(".")
+        .skip_debug(guarded)
+        .compile_fds(descriptors)?;
     Ok(())
 }

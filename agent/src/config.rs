@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use cara_transport::JoinToken;
 
+use crate::readings::DiskProbe;
+
 /// Where an agent listens for other agents unless told otherwise: beside the servers' 7443.
 pub const VOLUME_LISTEN_DEFAULT: &str = "0.0.0.0:7444";
 
@@ -13,7 +15,7 @@ pub const VOLUME_LISTEN_DEFAULT: &str = "0.0.0.0:7444";
 pub const FEATURE_LEVEL: u32 = 3;
 
 /// How one agent runs. [`Config::new`] gives production's defaults; tests and the simulator shorten the times.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Config {
     /// Holds the identity, the key and the ledger; one agent per folder.
     pub data_dir: PathBuf,
@@ -42,6 +44,13 @@ pub struct Config {
     pub resync: Duration,
     /// How long a container may take to stop before it is killed. Default 10 s, as Docker's own.
     pub stop_grace: Duration,
+    /// The operator has said [`Config::advertise`], and it is not the machine's own guess: then a server must reach it there
+    /// before the token is spent. Default false.
+    pub must_answer: bool,
+    /// Tells how much room the device of the data folder has; none where nobody can say.
+    pub disk: Option<DiskProbe>,
+    /// Between two readings of memory and disk. Default 30 s: pressure builds up over minutes.
+    pub readings_interval: Duration,
     /// The feature level that it says to servers. Default [`FEATURE_LEVEL`]; lower, it is asked only for what that release
     /// knew.
     pub feature_level: u32,
@@ -64,6 +73,9 @@ impl Config {
             call_deadline: Duration::from_secs(10),
             resync: Duration::from_secs(10),
             stop_grace: Duration::from_secs(10),
+            must_answer: false,
+            disk: None,
+            readings_interval: Duration::from_secs(30),
             feature_level: FEATURE_LEVEL,
         }
     }

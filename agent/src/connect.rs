@@ -152,7 +152,7 @@ impl Connector {
                 return End { healthy: false, why: Why::Lost(text) };
             }
         };
-        let facts = facts::gather(env, &**runtime).await;
+        let facts = facts::gather(env, config, &**runtime).await;
         if facts.runtime.is_empty() {
             // The engine doesn't answer now: what it said last is still the best that we know.
             let Facts { runtime, capacity, allocatable, .. } = std::mem::take(&mut self.facts);

@@ -23,6 +23,7 @@ use crate::config::Config;
 use crate::error::EnrolError;
 use crate::facts;
 use crate::identity::Identity;
+use crate::preflight;
 use crate::runtime::ContainerRuntime;
 use crate::session::refusal;
 
@@ -49,14 +50,16 @@ pub(crate) async fn enrol(
         address: config.advertise.clone(),
         facts: None,
         preflight: false,
+        volume_address: String::new(),
     };
+    preflight::check(env, config, token, runtime, &request).await?;
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max);
     loop {
         if cara_env::planted("enrol-key-forgotten") {
             key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|error| EnrolError::Key(error.to_string()))?;
             request.csr = request_of(&key)?;
         }
-        request.facts = Some(facts::gather(env, runtime).await);
+        request.facts = Some(facts::gather(env, config, runtime).await);
         cara_env::point("enrol.sent", || {
             let (token, key) = (JoinToken::hash(&token.secret), fingerprint(key.public_key_pem().as_bytes()));
             format!("node={} token={} key={}", config.node_name, short(&token), short(&key))
@@ -96,20 +99,20 @@ fn short(hash: &str) -> String {
 }
 
 /// The signing request for a key.
-fn request_of(key: &KeyPair) -> Result<Vec<u8>, EnrolError> {
+pub(crate) fn request_of(key: &KeyPair) -> Result<Vec<u8>, EnrolError> {
     let request = CertificateParams::default().serialize_request(key);
     request.map(|request| request.der().to_vec()).map_err(|error| EnrolError::Key(error.to_string()))
 }
 
 /// Finds out whether the folder can be written, before the token is at stake.
-fn probe(env: &Env, config: &Config) -> Result<(), EnrolError> {
+pub(crate) fn probe(env: &Env, config: &Config) -> Result<(), EnrolError> {
     let file = config.data_dir.join("probe");
     let tried = env.files.write(&file, b"can this folder be written?\n", 0o600).and_then(|()| env.files.remove(&file));
     tried.map_err(|source| EnrolError::Folder { folder: config.data_dir.clone(), source })
 }
 
 /// The key of an enrolment that was begun, or a new one, saved.
-fn pending_key(env: &Env, config: &Config) -> Result<KeyPair, EnrolError> {
+pub(crate) fn pending_key(env: &Env, config: &Config) -> Result<KeyPair, EnrolError> {
     let file = config.pending_key_file();
     let key_error = |error: rcgen::Error| EnrolError::Key(error.to_string());
     match env.files.read(&file) {
@@ -129,7 +132,7 @@ fn save_key(env: &Env, file: &Path, key: &KeyPair) -> std::io::Result<()> {
 }
 
 /// Asks each server once, following hints. The answer, if any, and whether a server spoke of having no leader.
-async fn round(
+pub(crate) async fn round(
     env: &Env,
     config: &Config,
     token: &JoinToken,

@@ -59,6 +59,14 @@ pub enum EnrolError {
         /// The next step, when the server named one.
         hint: String,
     },
+    /// Something is wrong that would have spent the token for nothing.
+    #[error("this machine can't join yet: {what}; the join token is unspent: {next}, then start the agent again")]
+    NotReady {
+        /// What is wrong.
+        what: String,
+        /// What to do about it.
+        next: String,
+    },
     /// The answer doesn't fit the request or the token.
     #[error(
         "the answer of {server} to the enrolment can't be trusted: {problem}; nothing was saved, start again with the \

@@ -5,11 +5,12 @@ use std::io::IsTerminal;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use cara_agent::runtime::docker::{DockerRuntime, HOST_DEFAULT};
 use cara_agent::runtime::memory::MemoryRuntime;
-use cara_agent::{Config, ContainerRuntime, VOLUME_LISTEN_DEFAULT};
+use cara_agent::{Config, ContainerRuntime, DiskProbe, DiskSpace, VOLUME_LISTEN_DEFAULT};
 use cara_env::Env;
 use cara_transport::JoinToken;
 use clap::{Parser, ValueEnum};
@@ -23,6 +24,8 @@ Examples:
     cara-agent --token cara-join.eyJz... --name web-1 --advertise 10.0.0.21
   Run again later; the identity is in the data folder:
     cara-agent
+  See first whether it would work; nothing is spent:
+    cara-agent --preflight --token cara-join.eyJz... --name web-1 --advertise 10.0.0.21
   Try it without Docker:
     cara-agent --data-dir ./n1 --name n1 --runtime memory --token cara-join.eyJz...
 
@@ -56,6 +59,9 @@ struct Args {
     /// Longest wait between two attempts to reach a server, in seconds
     #[arg(long, env = "CARA_BACKOFF_MAX", default_value_t = 30)]
     backoff_max: u64,
+    /// Try everything that joining needs, spend nothing, and end
+    #[arg(long)]
+    preflight: bool,
     /// How log lines look; RUST_LOG chooses which
     #[arg(long, env = "CARA_LOG_FORMAT", value_enum, default_value_t = LogFormat::Pretty)]
     log_format: LogFormat,
@@ -94,14 +100,19 @@ async fn run(args: Args) -> anyhow::Result<()> {
     let advertise = args.advertise.clone().unwrap_or_else(host_name);
     let mut config = Config::new(&args.data_dir, name, advertise);
     config.volume_listen.clone_from(&args.volume_listen);
-    config.backoff_max = std::time::Duration::from_secs(args.backoff_max.max(1));
+    config.must_answer = args.advertise.is_some();
+    config.disk = Some(disk_probe(&args.data_dir));
+    config.backoff_max = Duration::from_secs(args.backoff_max.max(1));
     config.backoff_min = config.backoff_min.min(config.backoff_max);
     // An enrolled node needs none; one that is left in the environment must not stop it.
-    if !args.data_dir.join("identity.json").exists() {
+    if args.preflight || !args.data_dir.join("identity.json").exists() {
         config.token = args.token.as_deref().map(str::parse::<JoinToken>).transpose()?;
     }
     let _lock = lock(&args.data_dir)?;
     let runtime = choose_runtime(&env, &args).await;
+    if args.preflight {
+        return try_out(&config, &env, &*runtime).await;
+    }
     let (stop, stopped) = watch::channel(false);
     let mut terminate = signal(SignalKind::terminate()).context("can't listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("can't listen for SIGINT")?;
@@ -118,6 +129,35 @@ async fn run(args: Args) -> anyhow::Result<()> {
     }));
     cara_agent::run(config, env, runtime, stopped).await?;
     Ok(())
+}
+
+/// Tells what was found, when nothing is wrong.
+async fn try_out(config: &Config, env: &Env, runtime: &dyn ContainerRuntime) -> anyhow::Result<()> {
+    let found = cara_agent::preflight(config, env, runtime).await?;
+    println!("{} would let this machine in as node {}; nothing was spent", found.server, config.node_name);
+    println!("engine:  {}", found.engine);
+    match found.clock_ahead_ms {
+        Some(ms) => {
+            let (seconds, side) = (ms.unsigned_abs() / 1_000, if ms < 0 { "behind" } else { "ahead of" });
+            println!("clock:   {seconds} s {side} the server's");
+        }
+        None => println!("clock:   the server does not say its time"),
+    }
+    match &found.reached_at {
+        Some(address) => println!("address: the server reaches it at {address}"),
+        None => println!("address: the server can't reach it; volumes will travel through the servers"),
+    }
+    println!("next: the same command without --preflight");
+    Ok(())
+}
+
+/// Room on the device of the data folder.
+fn disk_probe(folder: &Path) -> DiskProbe {
+    let folder = folder.to_owned();
+    Arc::new(move || {
+        let stat = rustix::fs::statvfs(&folder).ok()?;
+        Some(DiskSpace { total: stat.f_blocks * stat.f_frsize, free: stat.f_bavail * stat.f_frsize })
+    })
 }
 
 /// One agent per data folder: two would undo each other's work. The lock goes with the process.

@@ -14,6 +14,7 @@ use crate::identity::Identity;
 use crate::keeper::Keeper;
 use crate::labels::Owner;
 use crate::ledger::{Ledger, Refused};
+use crate::readings;
 use crate::reconcile::Reconciler;
 use crate::runtime::ContainerRuntime;
 use crate::session::Ground;
@@ -63,13 +64,16 @@ pub async fn run(
     let staged = Arc::new(Staged::open(env.files.clone(), config.staged_file()));
     let reconciler = Reconciler::new(&config, ground, staged, report);
     let reconciling = cara_env::spawn(reconciler.run());
+    let (tell, readings) = watch::channel(None);
+    let reading = cara_env::spawn(readings::run(env.clone(), config.clone(), tell));
     let mut connector =
-        Connector::new(Ground { env, config, keeper, runtime, shared, reports, volume_address, leader });
+        Connector::new(Ground { env, config, keeper, runtime, shared, reports, readings, volume_address, leader });
     tokio::select! {
         biased;
         () = asked(&mut shutdown) => {}
         () = connector.run() => {}
     }
+    reading.abort();
     reconciling.abort();
     let _aborted = reconciling.await;
     tracing::info!("the agent has ended; containers keep running");

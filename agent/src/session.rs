@@ -13,7 +13,7 @@ use cara_proto::agent::agent_client::AgentClient;
 use cara_proto::agent::agent_frame::Frame as Up;
 use cara_proto::agent::server_frame::Frame as Down;
 use cara_proto::agent::{AgentFrame, Desired, Goodbye, Heartbeat, Hello, Report, ServerFrame};
-use cara_proto::node::Facts;
+use cara_proto::node::{Facts, Readings};
 pub(crate) use refusal::refusal;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
@@ -66,6 +66,8 @@ pub(crate) struct Ground {
     pub(crate) runtime: Arc<dyn ContainerRuntime>,
     pub(crate) shared: Shared,
     pub(crate) reports: watch::Receiver<Option<Report>>,
+    /// What was last read of the machine.
+    pub(crate) readings: watch::Receiver<Option<Readings>>,
     /// Where other agents reach this one for its volumes; empty when they can't.
     pub(crate) volume_address: String,
     /// The server with which there is a session, for whoever else has to reach the leader.
@@ -141,7 +143,7 @@ impl<'a> Session<'a> {
         let (interval, intervals) = watch::channel(interval_of(welcome.heartbeat_interval_ms));
         let env = &ground.env;
         let helpers = [
-            Helper(cara_env::spawn(heartbeats(env.clone(), intervals, outbox.clone()))),
+            Helper(cara_env::spawn(heartbeats(env.clone(), intervals, ground.readings.clone(), outbox.clone()))),
             Helper(cara_env::spawn(reports(ground.reports.clone(), outbox))),
             Helper(cara_env::spawn(keep_renewed(env.clone(), ground.keeper.clone(), channel.clone(), limit))),
         ];
@@ -215,11 +217,17 @@ fn fence_text(desired: &Desired) -> String {
     format!("incarnation={} term={} revision={}", fence.incarnation, fence.term, fence.revision)
 }
 
-async fn heartbeats(env: Env, mut interval: watch::Receiver<Duration>, outbox: mpsc::Sender<AgentFrame>) {
+async fn heartbeats(
+    env: Env,
+    mut interval: watch::Receiver<Duration>,
+    readings: watch::Receiver<Option<Readings>>,
+    outbox: mpsc::Sender<AgentFrame>,
+) {
     let mut sequence = 0;
     loop {
         sequence += 1;
-        if outbox.send(frame(Up::Heartbeat(Heartbeat { sequence }))).await.is_err() {
+        let readings = *readings.borrow();
+        if outbox.send(frame(Up::Heartbeat(Heartbeat { sequence, readings }))).await.is_err() {
             return;
         }
         cara_env::mark("heartbeat.sent", || format!("sequence={sequence}"));

@@ -220,7 +220,10 @@ async fn a_refused_token_ends_the_agent_with_the_next_step() {
     let folder = tempfile::tempdir().expect("a folder");
     let result = start(config(folder.path(), &cluster)).task.await.expect("not aborted");
     let error = result.expect_err("refused");
-    assert!(matches!(&error, RunError::Enrol(EnrolError::Refused { code, .. }) if code == "token_spent"), "{error:?}");
+    assert!(
+        matches!(&error, RunError::Enrol(EnrolError::Refused { code, .. }) if code == "join-token-spent"),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("caractrl nodes join-token"), "{error}");
     assert!(!folder.path().join("identity.json").exists());
 }

@@ -53,6 +53,7 @@ impl Needs {
 /// The steps of machines' and the cluster's life.
 const STEPS: &[(&str, Needs)] = &[
     ("enrol.key_saved", Needs::Work),
+    ("enrol.checked", Needs::Work),
     ("enrol.sent", Needs::Work),
     ("enrol.signed", Needs::Work),
     ("enrol.answered", Needs::Work),

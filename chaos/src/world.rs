@@ -30,6 +30,8 @@ const RESTART: Duration = Duration::from_millis(500);
 const NEWCOMERS_MAX: usize = 6;
 /// Between two heartbeats of an agent: short, so that a simulated minute holds many of them.
 pub const HEARTBEAT: Duration = Duration::from_secs(2);
+/// How long a node may wait for its first session: some heartbeats, so that a run sees it.
+pub const PENDING_STALE: Duration = Duration::from_secs(15);
 
 /// The servers' storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -66,6 +68,7 @@ struct Desk {
     phase: Phase,
     nodes: Vec<String>,
     reserved: usize,
+    newcomers_max: usize,
     newcomers: Vec<Newcomer>,
     renewals: Vec<u64>,
     orders: Vec<Order>,
@@ -149,7 +152,8 @@ impl Shared {
     pub fn reserve_newcomers(&self, count: usize) -> Option<Vec<String>> {
         let mut desk = self.desk();
         let first = desk.reserved + 1;
-        (desk.reserved + count <= NEWCOMERS_MAX).then(|| {
+        let most = desk.newcomers_max;
+        (desk.reserved + count <= most).then(|| {
             desk.reserved += count;
             (first..first + count).map(|i| format!("x{i}")).collect()
         })
@@ -288,6 +292,7 @@ impl Cluster {
             cluster.add_server(&server);
         }
         cluster.shared.desk().nodes = nodes.clone();
+        cluster.shared.desk().newcomers_max = NEWCOMERS_MAX.max(plan.racers);
         for node in &nodes {
             cluster.add_agent(node, None);
         }
@@ -295,7 +300,7 @@ impl Cluster {
         for client in cluster.clients.clone() {
             let (shared, servers) = (cluster.shared.clone(), addresses.clone());
             let ops = plan.ops.iter().filter(|op| op.client == client).cloned().collect();
-            let part = workload::Part { ops, patience: plan.patience };
+            let part = workload::Part { ops, patience: plan.patience, racers: plan.racers };
             cluster
                 .world
                 .client(&client, move |boot| workload::client(boot, shared.clone(), servers.clone(), part.clone()));

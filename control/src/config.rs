@@ -6,6 +6,7 @@ use std::time::Duration;
 use raft_store::LowSpace;
 
 pub use crate::api::limit::Rate;
+use crate::version::Version;
 
 /// Settings of one server. Everything that identifies it is in its data folder, not here.
 #[derive(Clone)]
@@ -22,6 +23,11 @@ pub struct Config {
     pub agent_heartbeat: Duration,
     /// A node that is silent for this many intervals is offline. Default 3.
     pub agent_timeout_intervals: u32,
+    /// How long a node may wait for its first session until it is shown as never connected. Default 5 minutes: long enough to
+    /// walk to the machine.
+    pub pending_stale_after: Duration,
+    /// Agents below this version, and those that don't say theirs, are shown as outdated; none = no agent is. They run on.
+    pub agent_min_version: Option<Version>,
     /// Log entries between two snapshots. Default 10,000.
     pub snapshot_after: u64,
     /// Longest time that one API request may take, waiting for a leader included. Default 10 s.
@@ -54,6 +60,8 @@ impl Config {
             election_timeout: Duration::from_secs(1),
             agent_heartbeat: Duration::from_secs(15),
             agent_timeout_intervals: 3,
+            pending_stale_after: Duration::from_secs(5 * 60),
+            agent_min_version: None,
             snapshot_after: 10_000,
             request_deadline: Duration::from_secs(10),
             low_space: None,

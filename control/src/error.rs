@@ -40,6 +40,9 @@ pub enum ApiError {
         /// What the token has.
         has: &'static str,
     },
+    /// None of the token's scopes covers it. Says no more on purpose: whether it exists is not theirs to know.
+    #[error("the token's scopes don't cover this")]
+    OutOfScope,
     /// The request itself is wrong.
     #[error("{detail}")]
     Bad {
@@ -95,6 +98,7 @@ impl ApiError {
             Self::StorageFull => "storage-full",
             Self::Unauthenticated(_) => "unauthenticated",
             Self::Forbidden { .. } => "forbidden",
+            Self::OutOfScope => "out-of-scope",
             Self::Bad { code, .. } | Self::Missing { code, .. } => code,
             Self::Busy(_) => "busy",
             Self::RateLimited { .. } => "rate-limited",
@@ -112,6 +116,7 @@ impl ApiError {
             Self::StorageFull => "make room on the leader's disk, or delete something; then try again",
             Self::Unauthenticated(_) => "pass a token: Authorization: Bearer cara_...",
             Self::Forbidden { .. } => "use a token with that ability",
+            Self::OutOfScope => "use a token whose scopes cover it, or one without scopes",
             Self::Bad { hint, .. } | Self::Missing { hint, .. } => hint,
             Self::Busy(_) => "try again in a moment",
             Self::RateLimited { .. } => "wait as long as Retry-After says, and ask less often",
@@ -128,7 +133,7 @@ impl ApiError {
             }
             Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
-            Self::Forbidden { .. } => StatusCode::FORBIDDEN,
+            Self::Forbidden { .. } | Self::OutOfScope => StatusCode::FORBIDDEN,
             Self::Bad { status, .. } => *status,
             Self::Missing { code: "compacted", .. } => StatusCode::GONE,
             Self::Missing { .. } => StatusCode::NOT_FOUND,
@@ -239,6 +244,7 @@ const PROBLEMS: &[(&str, StatusCode)] = &[
     ("invalid-body", StatusCode::BAD_REQUEST),
     ("invalid-request", StatusCode::BAD_REQUEST),
     ("logs-unavailable", StatusCode::CONFLICT),
+    ("out-of-scope", StatusCode::FORBIDDEN),
     ("no-address", StatusCode::CONFLICT),
     ("no-quorum", StatusCode::SERVICE_UNAVAILABLE),
     ("not-leader", StatusCode::SERVICE_UNAVAILABLE),

@@ -8,12 +8,13 @@
 //!
 //! Invariant: silence is judged on this server's monotonic clock only, and never silence from before it began to lead.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cara_core::command::{CheckpointSeen, Seen};
 use cara_core::model::Connection;
 use cara_core::reconcile::{Heard, Settings, reconcile};
-use cara_core::{Command, limits};
+use cara_core::{Command, NodeId, limits};
 use raft_store::Role;
 use tokio::sync::watch;
 
@@ -86,17 +87,19 @@ async fn lead(api: &SharedApi, term: u64) {
     let settings = Settings {
         heartbeat_timeout_ms: u64::try_from(api.config.agent_timeout().as_millis()).unwrap_or(u64::MAX),
         feature_level_max: api.config.feature_level_max,
+        pending_stale_ms: u64::try_from(api.config.pending_stale_after.as_millis()).unwrap_or(u64::MAX),
         ..Settings::default()
     };
     let since_ms = if cara_env::planted("fresh-window-missing-after-election") { 0 } else { api.mono_ms() };
     let mut heard = Heard { leader_since_ms: since_ms, ..Heard::default() };
+    let mut told = BTreeSet::new();
     let mut checkpoint_at = api.env.clock.monotonic() + CHECKPOINT;
     let mut raft = api.raft.changed();
     let mut state = api.changed.clone();
     while still_leads(api, term) {
         raft.borrow_and_update();
         state.borrow_and_update();
-        let Some(wake_at) = pass(api, &settings, &mut heard).await else { return };
+        let Some(wake_at) = pass(api, &settings, &mut heard, &mut told).await else { return };
         if api.env.clock.monotonic() >= checkpoint_at {
             checkpoint(api, &heard).await;
             checkpoint_at = api.env.clock.monotonic() + CHECKPOINT;
@@ -116,17 +119,20 @@ async fn lead(api: &SharedApi, term: u64) {
 }
 
 /// One comparison of state and ears. Returns when to look again, or none when this server must stop leading.
-async fn pass(api: &SharedApi, settings: &Settings, heard: &mut Heard) -> Option<u64> {
+async fn pass(api: &SharedApi, settings: &Settings, heard: &mut Heard, told: &mut BTreeSet<NodeId>) -> Option<u64> {
     heard.nodes = api.sessions.all_heard();
+    heard.cuts = api.sessions.all_cuts();
     heard.wall_ms = api.env.clock.wall_ms();
     let now = api.mono_ms();
     let decision = api.read_local(|state| {
+        api.sessions.retain(|node| state.node(node).is_some());
         heard.observe(state, now);
         reconcile(state, heard, settings, now)
     });
     for reason in &decision.reasons {
         tracing::info!(%reason, "reconcile");
     }
+    tell_never_connected(api, told, &decision.never_connected);
     if decision.suspects_itself && api.barrier().await.is_err() {
         tracing::warn!("most nodes are silent and no majority answers: the fault is on this side");
         return None;
@@ -153,6 +159,16 @@ async fn pass(api: &SharedApi, settings: &Settings, heard: &mut Heard) -> Option
         }
     }
     Some(decision.wake_at.unwrap_or(u64::MAX))
+}
+
+/// Says once, under each leader, who was let in and never came.
+fn tell_never_connected(api: &SharedApi, told: &mut BTreeSet<NodeId>, waiting: &[NodeId]) {
+    for node in waiting.iter().filter(|node| !told.contains(node)) {
+        let name = api.node_name(node);
+        tracing::warn!(node = %name, "it has never connected; `caractrl nodes health {name}` says what to look at");
+        cara_env::mark("node.never_connected", || format!("node={name} term={}", *api.leading.borrow()));
+    }
+    *told = waiting.iter().cloned().collect();
 }
 
 async fn checkpoint(api: &SharedApi, heard: &Heard) {

@@ -7,8 +7,10 @@ pub mod config;
 pub mod error;
 pub mod identity;
 pub mod pki;
+pub mod recover;
 pub mod server;
 pub mod setup;
+pub mod version;
 
 mod api;
 mod dispatch;
@@ -20,6 +22,7 @@ mod membership;
 mod metrics;
 mod relay;
 mod sessions;
+mod token_uses;
 mod transfers;
 mod wire;
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cara_control::config::{Config, Rate};
 use cara_control::error::chain;
+use cara_control::recover::{Recovered, recover_token};
 use cara_control::setup::{self, Place};
+use cara_control::version::Version;
 use cara_env::Env;
 use cara_transport::JoinToken;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -59,6 +61,20 @@ enum Verb {
     },
     /// Run the server of a data folder that `init` or `join` has set up.
     Run(RunArgs),
+    /// Make a new root token without having any, on the machine of a server that runs.
+    #[command(after_help = "Example, as the user whose server it is:
+  cara-server recover-token --data-dir /var/lib/cara-server")]
+    RecoverToken {
+        /// The folder of the server that runs here.
+        #[arg(long, env = "CARA_DATA_DIR")]
+        data_dir: PathBuf,
+        /// host:port where it listens, when `run` was given another --listen.
+        #[arg(long)]
+        address: Option<String>,
+        /// `text` for people, `json` for programs.
+        #[arg(long, value_enum, default_value_t = Output::Text)]
+        output: Output,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -108,6 +124,12 @@ struct RunArgs {
     /// Seconds between two heartbeats of an agent.
     #[arg(long, default_value_t = 15.0)]
     agent_heartbeat_s: f64,
+    /// Seconds after which a node that was let in and has not connected is shown as never connected
+    #[arg(long, env = "CARA_PENDING_STALE_AFTER_S", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    pending_stale_after_s: u64,
+    /// Agents below this version are shown as outdated, such as 0.2.0 [default: none is]
+    #[arg(long, env = "CARA_AGENT_MIN_VERSION")]
+    agent_min_version: Option<Version>,
     /// Log entries between two snapshots.
     #[arg(long, default_value_t = 10_000)]
     snapshot_after: u64,
@@ -167,6 +189,9 @@ async fn act(verb: Verb) -> anyhow::Result<()> {
             Ok(())
         }
         Verb::Run(args) => run(env, args).await,
+        Verb::RecoverToken { data_dir, address, output } => {
+            print_recovered(&recover_token(&env, &data_dir, address).await?, output)
+        }
     }
 }
 
@@ -191,6 +216,22 @@ fn print_founded(founded: &setup::Founded, place: &PlaceArgs, output: Output) ->
     Ok(())
 }
 
+fn print_recovered(made: &Recovered, output: Output) -> anyhow::Result<()> {
+    if matches!(output, Output::Json) {
+        println!("{}", serde_json::to_string(made).context("can't write the result as JSON")?);
+        return Ok(());
+    }
+    println!("A new root token, {} ({}), shown only now:", made.token_id, made.name);
+    println!("  {}", made.token);
+    println!();
+    println!("next, where you work from:");
+    println!("  export CARA_SERVERS={}", made.server);
+    println!("  export CARA_TOKEN={}", made.token);
+    println!("  export CARA_CA_FINGERPRINT={}", made.ca_fingerprint);
+    println!("  caractrl tokens list            # and revoke the one that was lost: caractrl tokens revoke ID");
+    Ok(())
+}
+
 async fn run(env: Env, args: RunArgs) -> anyhow::Result<()> {
     if args.election_ms < args.heartbeat_ms * 4 {
         anyhow::bail!(
@@ -206,6 +247,8 @@ async fn run(env: Env, args: RunArgs) -> anyhow::Result<()> {
         raft_heartbeat: Duration::from_millis(args.heartbeat_ms),
         election_timeout: Duration::from_millis(args.election_ms),
         agent_heartbeat: beat.context("--agent-heartbeat-s must be at least 0.05")?,
+        pending_stale_after: Duration::from_secs(args.pending_stale_after_s),
+        agent_min_version: args.agent_min_version,
         snapshot_after: args.snapshot_after,
         rate_per_token: Rate::with_burst(args.rate_per_token),
         rate_per_address: Rate { per_second: args.rate_per_address, burst: args.rate_per_address.saturating_mul(10) },

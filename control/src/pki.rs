@@ -28,7 +28,7 @@ const LEAF_DAYS: u64 = 90;
 /// The CA lives this long; replacing it is an operation of its own.
 const CA_DAYS: u64 = 3650;
 /// Certificates begin this long ago, for machines whose clocks lag.
-const BACKDATE_MS: u64 = 60 * 60 * 1000;
+pub(crate) const BACKDATE_MS: u64 = 60 * 60 * 1000;
 
 /// Why a certificate could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -39,8 +39,9 @@ use crate::metrics::Metrics;
 use crate::pki::Ca;
 use crate::relay::Relay;
 use crate::sessions::Sessions;
+use crate::token_uses::TokenUses;
 use crate::transfers::Transfers;
-use crate::{dispatch, leader, level};
+use crate::{dispatch, leader, level, token_uses};
 
 /// One attempt of raft to reach a peer.
 const PEER_CONNECT: Duration = Duration::from_secs(2);
@@ -146,6 +147,7 @@ pub async fn run(
         relay: Relay::default(),
         metrics: Metrics::new(),
         limiter: Limiter::new(config.rate_per_token, config.rate_per_address),
+        token_uses: TokenUses::default(),
         identity,
         raft,
         leading,
@@ -160,6 +162,7 @@ pub async fn run(
         cara_env::spawn(dispatch::run(api.clone())),
         cara_env::spawn(bootstrap(api.clone())),
         cara_env::spawn(level::announce(api.clone())),
+        cara_env::spawn(token_uses::run(api.clone())),
     ];
     let ended = tokio::select! {
         biased;
@@ -213,7 +216,7 @@ fn limits(api: &SharedApi) -> Limits {
     }
 }
 
-fn tls_identity(identity: &ServerIdentity) -> cara_transport::Identity {
+pub(crate) fn tls_identity(identity: &ServerIdentity) -> cara_transport::Identity {
     cara_transport::Identity {
         certificate_pem: identity.certificate_pem.clone(),
         key_pem: identity.key_pem.clone(),

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::body::Bytes;
-use cara_core::reconcile::Heartbeat;
+use cara_core::reconcile::{Cut, Heartbeat};
 use cara_core::{Epoch, NodeId};
 use cara_proto::agent::{Goodbye, LogsRequest};
+use cara_proto::node::Readings;
 use tokio::sync::{Notify, mpsc};
 
 /// Chunks of a log that wait for a slow reader; 32 KiB each.
@@ -47,6 +48,30 @@ pub struct Opened {
     pub volume_address: String,
 }
 
+/// What this leader knows of the way to a node, and of its machine: soft, and gone with the leadership.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Link {
+    /// `host:port` at which other agents reach it; empty = they can't.
+    pub volume_address: String,
+    /// Another node could not dial it: what it sends goes through a server.
+    pub relayed: bool,
+    /// The last transfer to it that was measured.
+    pub download: Option<Rate>,
+    /// The last transfer from it that was measured.
+    pub upload: Option<Rate>,
+    /// What its agent last read of its machine, and when that came, in ms since 1970.
+    pub readings: Option<(Readings, u64)>,
+}
+
+/// How fast something went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Bytes in a second.
+    pub bytes_per_second: u64,
+    /// When, in ms since 1970.
+    pub at_ms: u64,
+}
+
 /// A chunk of a log, or why it ended early.
 pub type LogItem = Result<Bytes, String>;
 
@@ -55,6 +80,10 @@ struct Inner {
     sessions: BTreeMap<NodeId, Session>,
     /// Last word of each node, on this server's monotonic clock in ms.
     heard: BTreeMap<NodeId, Heartbeat>,
+    /// How the connection below a session broke, until the node's next session.
+    cuts: BTreeMap<NodeId, Cut>,
+    /// What is known of the way to each node, as long as this server leads.
+    links: BTreeMap<NodeId, Link>,
     logs: BTreeMap<String, mpsc::Sender<LogItem>>,
 }
 
@@ -80,6 +109,10 @@ impl Sessions {
         if !cara_env::planted("open-is-no-sign-of-life") {
             inner.heard.insert(node.clone(), Heartbeat { epoch: Epoch(epoch), at_ms: now_ms });
         }
+        inner.cuts.remove(node);
+        if let Some(link) = inner.links.get_mut(node) {
+            link.relayed = false;
+        }
         let session = Session { epoch, orders, desired, volume_address };
         inner.sessions.insert(node.clone(), session);
     }
@@ -95,6 +128,40 @@ impl Sessions {
             // planted one lives on, and nobody knows of it.
             std::mem::forget(inner.sessions.remove(node));
         }
+    }
+
+    /// The connection below a session broke, which says nothing about the node until its silence is judged.
+    pub fn cut(&self, node: &NodeId, cut: Cut) {
+        let mut inner = self.inner();
+        if inner.heard.get(node).is_some_and(|heard| heard.epoch == cut.epoch) {
+            inner.cuts.insert(node.clone(), cut);
+        }
+    }
+
+    /// How connections broke that nobody has replaced yet.
+    pub fn all_cuts(&self) -> BTreeMap<NodeId, Cut> {
+        self.inner().cuts.clone()
+    }
+
+    /// Something was learned about the way to a node.
+    pub fn learn(&self, node: &NodeId, change: impl FnOnce(&mut Link)) {
+        change(self.inner().links.entry(node.clone()).or_default());
+    }
+
+    /// What is known of the way to a node that is connected here.
+    pub fn link(&self, node: &NodeId) -> Option<Link> {
+        let inner = self.inner();
+        let session = inner.sessions.get(node)?;
+        let known = inner.links.get(node).cloned().unwrap_or_default();
+        Some(Link { volume_address: session.volume_address.clone(), ..known })
+    }
+
+    /// Forgets nodes that are gone.
+    pub fn retain(&self, is_there: impl Fn(&NodeId) -> bool) {
+        let mut inner = self.inner();
+        inner.cuts.retain(|node, _| is_there(node));
+        inner.links.retain(|node, _| is_there(node));
+        inner.heard.retain(|node, _| is_there(node));
     }
 
     /// The node was heard.

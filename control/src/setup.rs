@@ -40,7 +40,7 @@ impl Place {
 }
 
 /// What `init` tells the operator, once.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Clone, serde::Serialize)]
 pub struct Founded {
     /// The first root token.
     pub token: String,
@@ -50,6 +50,14 @@ pub struct Founded {
     pub cluster_id: String,
     /// The first server's URL.
     pub server: String,
+}
+
+/// Never prints the token.
+impl std::fmt::Debug for Founded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Founded");
+        shown.field("cluster_id", &self.cluster_id).field("server", &self.server).finish_non_exhaustive()
+    }
 }
 
 /// Why a server could not be set up.
@@ -142,6 +150,7 @@ pub fn init(env: &Env, data_dir: &Path, place: &Place) -> Result<Founded, SetupE
         request_id: String::new(),
         actor: "server:1".into(),
         command,
+        caller: String::new(),
     };
     let bytes = codec::encode_entry(&entry).expect("the first entry is a few KB");
     ServerIdentity {

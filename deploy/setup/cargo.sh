@@ -14,4 +14,8 @@ if [ -z "${ROCKSDB_LIB_DIR:-}" ]; then
   esac
 fi
 export ROCKSDB_STATIC=1
+# A release says from which source it was built; another build would be made anew after each commit.
+case " $* " in
+  *" --release "*) export CARA_COMMIT=${CARA_COMMIT:-$(git -C "$here" rev-parse --short=12 HEAD 2>/dev/null || true)} ;;
+esac
 exec cargo "$@"

@@ -178,7 +178,7 @@ impl ContainerState {
 }
 
 /// A container to be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ContainerSpec {
     /// Unique in the engine.
     pub name: String,
@@ -200,6 +200,17 @@ pub struct ContainerSpec {
     pub alias: String,
     /// Its labels.
     pub labels: Labels,
+}
+
+/// Of the environment only the names are printed: passwords live there.
+impl std::fmt::Debug for ContainerSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ContainerSpec")
+            .field("name", &self.name)
+            .field("image", &self.image)
+            .field("env", &self.env.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
 }
 
 /// A published port.

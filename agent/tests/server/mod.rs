@@ -215,7 +215,7 @@ impl Inner {
             Behaviour::Refuses => {
                 self.note(|seen| seen.refused += 1);
                 let hint = "make a new token with: caractrl nodes join-token";
-                let pairs = [(CODE_KEY, "token_spent"), (HINT_KEY, hint)];
+                let pairs = [(CODE_KEY, "join-token-spent"), (HINT_KEY, hint)];
                 Some(status(Code::Unauthenticated, "the join token is spent", &pairs))
             }
             Behaviour::PointsTo(leader) => Some(status(Code::Unavailable, "not the leader", &[(LEADER_KEY, &leader)])),
@@ -244,7 +244,11 @@ impl Agent for Service {
         if let Some(refusal) = self.0.refuse() {
             return Err(refusal);
         }
-        let csr = request.into_inner().csr;
+        let request = request.into_inner();
+        if request.preflight {
+            return Ok(Response::new(EnrollResponse::default()));
+        }
+        let csr = request.csr;
         let mut csr = CertificateSigningRequestParams::from_der(&csr.into()).expect("a CSR");
         use rcgen::PublicKeyData;
         let key = csr.public_key.subject_public_key_info();
@@ -261,8 +265,7 @@ impl Agent for Service {
             cluster_id: "cl_1".into(),
             certificate_pem: certificate.pem(),
             ca_pem: self.0.ca.pem.clone(),
-            not_after_ms: 0,
-            servers: Vec::new(),
+            ..EnrollResponse::default()
         }))
     }
 

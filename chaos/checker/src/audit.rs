@@ -1,6 +1,6 @@
 //! One audit record for each change that was acknowledged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::{Finding, rules};
@@ -10,6 +10,8 @@ use crate::{Finding, rules};
 pub struct Asked {
     /// When it was sent.
     pub at: Duration,
+    /// Who sent it.
+    pub client: String,
     /// The id of the request; the same for all its tries.
     pub request: String,
     /// What became of it.
@@ -34,6 +36,8 @@ pub struct Record {
     pub request: String,
     /// The revision that it made.
     pub revision: u64,
+    /// `host:port` that it came from; empty when the record doesn't say.
+    pub caller: String,
 }
 
 /// What the audit log, in its own order, contradicts. `kept_from` is the oldest revision that it still has to hold (0:
@@ -45,6 +49,9 @@ pub fn check(at: Duration, asked: &[Asked], records: &[Record], kept_from: u64) 
         if pair[1].revision < pair[0].revision {
             say(at, format!("revision {} is recorded after {}", pair[1].revision, pair[0].revision));
         }
+    }
+    for (client, hosts) in hosts_of(asked, records).iter().filter(|(_, hosts)| hosts.len() > 1) {
+        say(at, format!("the requests of {client} are recorded from several hosts: {hosts:?}"));
     }
     let mut of_request: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for record in records.iter().filter(|record| !record.request.is_empty()) {
@@ -74,16 +81,29 @@ pub fn check(at: Duration, asked: &[Asked], records: &[Record], kept_from: u64) 
     findings
 }
 
+/// From where the requests of each client are recorded to have come. A server that hands a request on is not its origin.
+fn hosts_of<'a>(asked: &'a [Asked], records: &'a [Record]) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
+    let client_of: BTreeMap<&str, &str> = asked.iter().map(|ask| (ask.request.as_str(), ask.client.as_str())).collect();
+    let mut hosts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for record in records.iter().filter(|record| !record.caller.is_empty()) {
+        let Some(client) = client_of.get(record.request.as_str()) else { continue };
+        let host = record.caller.rsplit_once(':').map_or(record.caller.as_str(), |(host, _)| host);
+        hosts.entry(client).or_default().insert(host);
+    }
+    hosts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn asked(request: &str, answer: Answer) -> Asked {
-        Asked { at: Duration::from_secs(1), request: request.into(), answer }
+        Asked { at: Duration::from_secs(1), client: "c1".into(), request: request.into(), answer }
     }
 
     fn records(of: &[(&str, u64)]) -> Vec<Record> {
-        of.iter().map(|(request, revision)| Record { request: (*request).into(), revision: *revision }).collect()
+        let record = |request: &str, revision| Record { request: request.into(), revision, caller: String::new() };
+        of.iter().map(|(request, revision)| record(request, *revision)).collect()
     }
 
     fn wrong(asked: &[Asked], of: &[(&str, u64)], kept_from: u64) -> Vec<String> {
@@ -112,6 +132,20 @@ mod tests {
         assert!(wrong(&one, &[("a", 3), ("z", 4)], 0)[0].contains("never asked"));
         assert!(wrong(&one, &[("", 4), ("a", 3)], 0)[0].contains("recorded after"));
         assert!(wrong(&[asked("a", Answer::Refused)], &[("a", 3)], 0)[0].contains("refused"));
+    }
+
+    #[test]
+    fn a_server_that_hands_a_request_on_is_not_where_it_came_from() {
+        let asked = [asked("a", Answer::Unknown), asked("b", Answer::Unknown)];
+        let from = |request: &str, revision, caller: &str| Record {
+            caller: caller.into(),
+            ..records(&[(request, revision)]).remove(0)
+        };
+        let text = |records: &[Record]| check(Duration::ZERO, &asked, records, 0).into_iter().map(|f| f.text).collect();
+        let same: Vec<String> = text(&[from("a", 1, "10.0.0.9:1"), from("b", 2, "10.0.0.9:2"), from("b", 3, "")][..2]);
+        assert_eq!(same, Vec::<String>::new());
+        let handed_on: Vec<String> = text(&[from("a", 1, "10.0.0.9:1"), from("b", 2, "10.0.0.1:2")]);
+        assert!(handed_on[0].contains("several hosts"), "{handed_on:?}");
     }
 
     #[test]

@@ -39,8 +39,10 @@ pub const EVENTS: &[&str] = &[
     "node.offline",
     "node.online",
     "node.left",
+    "node.never_connected",
     "enrol.signed",
     "enrol.key_saved",
+    "enrol.checked",
     "enrol.sent",
     "enrol.answered",
     "enrol.refused",
@@ -48,6 +50,8 @@ pub const EVENTS: &[&str] = &[
     "enrol.done",
     "token.minted",
     "token.spent",
+    "api_token.made",
+    "api_token.revoked",
     "cert.renewed",
     "renew.sent",
     "renew.answered",
@@ -153,10 +157,17 @@ pub(crate) fn problems(scenario: &Scenario) -> Vec<Problem> {
         }
         for (nth, want) in expect.sometimes.iter().enumerate() {
             let (event, fault) = want.split_once('@').unwrap_or((want, ""));
+            let (event, count) = event.split_once('*').unwrap_or((event, "1"));
+            let is_no_count = count.parse::<u64>().map_or(true, |count| count == 0);
+            let no_count = is_no_count.then(|| format!("sometimes {want:?}: {count:?} is no count, such as event*20"));
             let unknown = !fault.is_empty() && !ids.contains(fault);
             let unknown = unknown.then(|| format!("sometimes {want:?}: no fault has the id {fault:?}"));
-            let texts = event_problem(event).into_iter().chain(unknown);
+            let texts = event_problem(event).into_iter().chain(unknown).chain(no_count);
             problems.extend(texts.map(|text| Problem::new(format!("expect.{i}.sometimes.{nth}"), text)));
+        }
+        for event in expect.at_most.keys() {
+            let text = event_problem(event);
+            problems.extend(text.map(|text| Problem::new(format!("expect.{i}.at_most.{event}"), text)));
         }
     }
     problems
@@ -189,6 +200,9 @@ fn shape(scenario: &Scenario) -> Vec<Problem> {
     wrong(run.duration.0 > DURATION_MAX, "run.duration", "run.duration is more than a day".into());
     let seeds_text = format!("run.seeds {:?}: write 1..=5 or 7", run.seeds);
     wrong(seeds(&run.seeds).is_none(), "run.seeds", seeds_text);
+    let racers = scenario.workload.racers;
+    let is_race = (2..=50).contains(&racers);
+    wrong(!is_race, "workload.racers", format!("{racers} racers: there are 2 to 50"));
     let is_hasty = scenario.workload.patience.bounds().0 < PATIENCE_MIN;
     let patience_text = format!("workload.patience is below {PATIENCE_MIN:?}: nobody could answer in time");
     wrong(is_hasty, "workload.patience", patience_text);

@@ -45,7 +45,11 @@ pub fn explain(plan: &Plan) -> String {
     table(&mut text, &rows);
     for want in &plan.sometimes {
         let during = want.during.as_ref().map_or_else(String::new, |fault| format!(" during {fault}"));
-        let _ = writeln!(text, "\nmust happen: {}{during}", want.event);
+        let times = if want.at_least > 1 { format!("{} times: ", want.at_least) } else { String::new() };
+        let _ = writeln!(text, "\nmust happen: {times}{}{during}", want.event);
+    }
+    for (event, most) in &plan.at_most {
+        let _ = writeln!(text, "\nmay happen: {event}, at most {most} times");
     }
     for choice in &plan.choices {
         let _ = writeln!(text, "\nthe seed chose: {choice}");

@@ -228,8 +228,12 @@ pub enum OpKind {
     Label,
     /// Lets a new machine join.
     Enrol,
-    /// Lets three machines race for one join token.
+    /// Describes a machine by a manifest, with a label and cordoned, and then lets it join.
+    Declare,
+    /// Lets machines race for one join token, three unless the scenario says otherwise.
     TokenRace,
+    /// Makes an API token, uses it, revokes it, and tries it on every server.
+    ApiToken,
     /// Lets a node's certificate come of age, so that it is renewed.
     Renew,
     /// Moves one of its workloads to another node.
@@ -239,7 +243,7 @@ pub enum OpKind {
 }
 
 impl OpKind {
-    /// All kinds, with how often each is drawn when a scenario says nothing.
+    /// How often each kind is drawn when a scenario says nothing; the others only where one asks for them.
     pub const USUAL: &'static [(Self, u64)] = &[
         (Self::Write, 30),
         (Self::Read, 40),
@@ -271,7 +275,9 @@ impl fmt::Display for OpKind {
             Self::Uncordon => "uncordon",
             Self::Label => "label",
             Self::Enrol => "enrol",
+            Self::Declare => "declare",
             Self::TokenRace => "token_race",
+            Self::ApiToken => "api_token",
             Self::Renew => "renew",
             Self::Move => "move",
             Self::Drain => "drain",

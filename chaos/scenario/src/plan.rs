@@ -44,8 +44,12 @@ pub struct Plan {
     pub faults: Vec<PlannedFault>,
     /// Faults that are on at the same time, at most.
     pub active_max: Option<usize>,
+    /// Machines that race for one token.
+    pub racers: usize,
     /// What must happen at least once.
     pub sometimes: Vec<Sometimes>,
+    /// What may happen so often and no more.
+    pub at_most: Vec<(String, u64)>,
     /// What the seed chose, one line each.
     pub choices: Vec<String>,
     /// What it was made of.
@@ -59,6 +63,8 @@ pub struct Sometimes {
     pub event: String,
     /// During this fault.
     pub during: Option<String>,
+    /// How often at least.
+    pub at_least: u64,
 }
 
 /// A fault with its parameters drawn.
@@ -117,10 +123,8 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Plan {
     let kept = scenario.fault.iter().filter(|fault| keep(scenario, fault, seed, &mut choices));
     let faults = kept.flat_map(|fault| planned(fault, seed, scenario.run.duration.0)).collect();
     let wants = scenario.expect.iter().flat_map(|expect| &expect.sometimes);
-    let sometimes = wants.map(|want| match want.split_once('@') {
-        Some((event, fault)) => Sometimes { event: event.to_owned(), during: Some(fault.to_owned()) },
-        None => Sometimes { event: want.clone(), during: None },
-    });
+    let at_most = scenario.expect.iter().flat_map(|expect| &expect.at_most);
+    let at_most = at_most.map(|(event, count)| (event.clone(), *count)).collect();
     Plan {
         name: scenario.name.clone(),
         seed,
@@ -133,10 +137,19 @@ pub fn plan(scenario: &Scenario, seed: u64) -> Plan {
         ops: ops(scenario, &workload, seed),
         faults,
         active_max: scenario.run.active_max,
-        sometimes: sometimes.collect(),
+        racers: workload.racers,
+        sometimes: wants.map(|want| wish(want)).collect(),
+        at_most,
         choices,
         scenario: scenario.clone(),
     }
+}
+
+/// `event`, `event*20`, `event@fault` or both.
+fn wish(want: &str) -> Sometimes {
+    let (event, during) = want.split_once('@').map_or((want, None), |(event, fault)| (event, Some(fault.to_owned())));
+    let (event, count) = event.split_once('*').unwrap_or((event, "1"));
+    Sometimes { event: event.to_owned(), during, at_least: count.parse().unwrap_or(1) }
 }
 
 fn converge_within(expect: &[Expect]) -> Duration {

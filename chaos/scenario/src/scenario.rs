@@ -112,6 +112,14 @@ pub struct Latency {
 /// A little longer than a server's own deadline: a patient client hears what became of its request.
 const PATIENCE_MS: u64 = 11_000;
 
+/// Machines that race for one token, unless a scenario says otherwise.
+const RACERS: usize = 3;
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands out references.
+fn is_usual_race(racers: &usize) -> bool {
+    *racers == RACERS
+}
+
 /// What clients do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -125,6 +133,9 @@ pub struct Workload {
     pub patience: SpanRange,
     /// Clients that follow all changes.
     pub watchers: usize,
+    /// Machines that race for one token, 2 to 50.
+    #[serde(skip_serializing_if = "is_usual_race")]
+    pub racers: usize,
     /// Exactly these operations instead of drawn ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ops: Option<Vec<PlannedOp>>,
@@ -138,6 +149,7 @@ impl Default for Workload {
             pause: SpanRange::Between([ms(50), ms(450)]),
             patience: SpanRange::Fixed(ms(PATIENCE_MS)),
             watchers: 1,
+            racers: RACERS,
             ops: None,
         }
     }
@@ -367,9 +379,13 @@ pub struct Expect {
     /// What must be true then, and stay so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub eventually_always: Vec<String>,
-    /// Events that must happen at least once, `event` or `event@fault`; otherwise the verdict is *unknown*.
+    /// Events that must happen at least once, `event` or `event@fault`; with a count, `event*20`, so often. Otherwise the
+    /// verdict is *unknown*.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sometimes: Vec<String>,
+    /// Events that happen no more often than this, in all of the run.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub at_most: BTreeMap<String, u64>,
 }
 
 /// A scenario that can't be used.

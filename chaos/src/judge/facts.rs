@@ -1,17 +1,20 @@
 //! What is, as plain facts for the judges.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use cara_agent::labels::{self, Labels};
 use cara_agent::runtime::Object;
 use cara_agent::runtime::memory::MemoryHandle;
+use cara_checker::Finding;
 use cara_checker::converged::{Facts, Placed, Server};
 use cara_checker::copies::Copy;
 use cara_checker::orphans::{Kind, Left, Wanted};
 use cara_checker::volumes::Volume;
 use cara_core::State;
-use cara_core::model::{Connection, Workload};
+use cara_core::model::{Connection, Node, Workload};
 
+use crate::workload::declared_labels;
 use crate::world::Cluster;
 
 /// A workload that two copies would destroy: it has volumes.
@@ -68,6 +71,22 @@ pub fn copies(cluster: &Cluster, stateful: &BTreeSet<String>) -> Vec<Copy> {
         }
     }
     copies
+}
+
+/// Machines that came and found that what a manifest had said of them before was forgotten.
+pub fn forgotten_descriptions(at: Duration, declared: &[String], state: Option<&State>) -> Vec<Finding> {
+    let Some(state) = state else { return Vec::new() };
+    let labels = declared_labels();
+    let is_kept = |node: &Node| {
+        !node.schedulable && node.labels.iter().all(|(key, value)| labels[key] == **value) && !node.labels.is_empty()
+    };
+    let forgotten = declared.iter().filter(|name| !state.node_by_name(name).is_some_and(is_kept));
+    forgotten
+        .map(|name| {
+            let text = format!("{name} was labelled and cordoned before its machine came, and is not so now");
+            Finding::new(at, "nodes.described", "", text)
+        })
+        .collect()
 }
 
 /// The cluster as it is now, for the question whether it has converged. `state` is the newest, and `state_of` tells how far a

@@ -32,6 +32,7 @@ pub fn check(history: &History, state: Option<&State>, at: Duration, must_be_tol
     if let Some(state) = state {
         findings.extend(audited(history, state, at));
         findings.extend(spent_by_nobody(state, at));
+        findings.extend(made_twice(state, at));
     }
     findings
 }
@@ -69,11 +70,20 @@ fn lives(history: &History, found: &BTreeMap<String, Option<u64>>) -> BTreeMap<S
 fn audited(history: &History, state: &State, at: Duration) -> Vec<Finding> {
     let ours: BTreeSet<&str> = history.asked.iter().map(|asked| asked.request.as_str()).collect();
     let records = state.audit().filter(|record| ours.contains(record.request_id.as_str()));
-    let records: Vec<Record> =
-        records.map(|record| Record { request: record.request_id.clone(), revision: record.revision.0 }).collect();
+    let records =
+        records.map(|of| Record { request: of.request_id.clone(), revision: of.revision.0, caller: of.caller.clone() });
+    let records: Vec<Record> = records.collect();
     let kept_from = state.audit().next().map_or(0, |record| record.revision.0);
     let all_kept = state.audit().count() < cara_core::limits::AUDIT_RECORDS_MAX;
     audit::check(at, &history.asked, &records, if all_kept { 0 } else { kept_from })
+}
+
+/// Clients give each API token a name of its own, so that a request that made two shows.
+fn made_twice(state: &State, at: Duration) -> Vec<Finding> {
+    let mut names = BTreeSet::new();
+    let again = state.api_tokens().filter(|token| !names.insert(token.name.as_str()));
+    let text = |name: &str| format!("two API tokens were made for the one that was asked for as {name:?}");
+    again.map(|token| Finding::new(at, rules::TOKENS_ONCE, "", text(&token.name))).collect()
 }
 
 /// A token that is spent was spent by a machine that came in.

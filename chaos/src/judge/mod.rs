@@ -10,6 +10,7 @@ mod pairs;
 mod raft;
 mod replay;
 mod tokens;
+pub mod versions;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -156,6 +157,7 @@ impl Judge {
         self.add(offline.findings);
         self.judgement.unsure(offline.unknown);
         self.add(self.tokens.judge());
+        self.add(facts::forgotten_descriptions(at, &history.declared, self.replay.newest()));
         let rest = history::check(&history, self.replay.newest(), at, self.must_be_told);
         self.add(rest);
         self.judgement.sort();

@@ -3,6 +3,8 @@
 //! A change is sent again under the same Idempotency-Key until somebody answers; its interval in the history reaches
 //! from the first attempt to the answer. What was never answered may have happened at any time since, or never.
 
+mod tokens;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,8 +31,6 @@ const OPERATION: Duration = Duration::from_secs(45);
 const REGISTERS: u64 = 3;
 /// Then clients go on to a new register: the checker's work grows fast with the length of a history.
 const CALLS_PER_REGISTER: usize = 40;
-/// Machines that race for one token.
-const RACERS: usize = 3;
 
 /// How an operation ended.
 enum Settled {
@@ -46,6 +46,7 @@ struct Client {
     shared: Arc<Shared>,
     servers: Vec<String>,
     patience: (Duration, Duration),
+    racers: usize,
     made: u64,
     mine: Vec<(&'static str, String)>,
 }
@@ -57,18 +58,21 @@ pub struct Part {
     pub ops: Vec<PlannedOp>,
     /// How long it waits for one answer, at least and at most.
     pub patience: (Duration, Duration),
+    /// Machines that race for one token.
+    pub racers: usize,
 }
 
 /// A client's process.
 pub async fn client(boot: Boot, shared: Arc<Shared>, servers: Vec<String>, part: Part) -> Result<(), String> {
-    let Part { ops, patience } = part;
+    let Part { ops, patience, racers } = part;
     let env = boot.env;
     while shared.phase() == Phase::Setup {
         env.clock.sleep(Duration::from_millis(50)).await;
     }
     let founded = shared.founded().ok_or("no cluster was founded")?;
     let rest = Rest::new(&env, &founded.ca_fingerprint, &founded.token);
-    let mut client = Client { name: boot.name, env, rest, shared, servers, patience, made: 0, mine: Vec::new() };
+    let mut client =
+        Client { name: boot.name, env, rest, shared, servers, patience, racers, made: 0, mine: Vec::new() };
     let mut plan = VecDeque::from(ops);
     let mut began = None;
     loop {
@@ -111,7 +115,9 @@ impl Client {
             OpKind::Uncordon => self.of_node(op.subject, "uncordon").await,
             OpKind::Label => self.label(op).await,
             OpKind::Enrol => self.enrol(1).await,
-            OpKind::TokenRace => self.enrol(RACERS).await,
+            OpKind::ApiToken => self.api_token().await,
+            OpKind::Declare => self.declare().await,
+            OpKind::TokenRace => self.enrol(self.racers).await,
             OpKind::Move => self.move_one(op.subject).await,
             OpKind::Drain => self.drain(op.subject).await,
             OpKind::Renew => self.shared.ask_for_renewal(op.subject),
@@ -170,7 +176,7 @@ impl Client {
         };
         let mut history = self.shared.history();
         history.acknowledged += u64::from(matches!(settled, Settled::Done(_)));
-        history.asked.push(Asked { at: self.now(), request: key, answer });
+        history.asked.push(Asked { at: self.now(), client: self.name.clone(), request: key, answer });
         settled
     }
 
@@ -375,9 +381,32 @@ impl Client {
         }
     }
 
+    /// Describes a machine before it comes; what was said of it must hold when it is there.
+    async fn declare(&self) {
+        let Some(names) = self.shared.reserve_newcomers(1) else { return };
+        for name in &names {
+            let manifest = json!({
+                "apiVersion": "caravanserai/v1",
+                "kind": "Node",
+                "metadata": { "name": name, "labels": declared_labels() },
+                "spec": { "unschedulable": true },
+            });
+            match self.settle(Ask::post("/api/v1/nodes", manifest)).await {
+                Settled::Done(_) => self.shared.history().declared.push(name.clone()),
+                Settled::Refused(told) => return self.strange(&format!("declare {name}"), &told),
+                Settled::Unknown => return,
+            }
+        }
+        self.let_in(names).await;
+    }
+
     /// Mints a token for one node and gives it to one machine, or to several that race for it.
-    async fn enrol(&mut self, machines: usize) {
+    async fn enrol(&self, machines: usize) {
         let Some(names) = self.shared.reserve_newcomers(machines) else { return };
+        self.let_in(names).await;
+    }
+
+    async fn let_in(&self, names: Vec<String>) {
         let told = match self.settle(Ask::post("/api/v1/nodes/join-tokens", json!({}))).await {
             Settled::Done(told) => told.json(),
             Settled::Refused(told) => return self.strange("mint a join token", &told),
@@ -385,7 +414,7 @@ impl Client {
         };
         let Some(token) = told["token"].as_str().and_then(|token| token.parse().ok()) else { return };
         let id = told["id"].as_str().unwrap_or_default().to_owned();
-        if machines > 1 {
+        if names.len() > 1 {
             self.shared.history().races.push(Race { token: id, nodes: names.clone() });
         }
         self.shared.add_newcomers(names.into_iter().map(|name| Newcomer { name, token: Clone::clone(&token) }));
@@ -406,6 +435,11 @@ impl Client {
         let alive = alive.filter_map(|item| Some((item["metadata"]["name"].as_str()?.to_owned(), value_of(item))));
         self.shared.history().at_the_end = Some(alive.collect());
     }
+}
+
+/// What manifests say of machines that are still to come.
+pub fn declared_labels() -> Value {
+    json!({ "described": "before-it-came" })
 }
 
 /// Less patient than usual: a simulated minute is short.

@@ -38,6 +38,8 @@ pub struct History {
     pub watched: BTreeMap<String, Vec<(Duration, Seen)>>,
     /// Token races.
     pub races: Vec<Race>,
+    /// Nodes that were described before their machines came: labelled, and cordoned.
+    pub declared: Vec<String>,
     /// Answers that a correct cluster never gives.
     pub strange: Vec<(Duration, String)>,
     /// All workloads as read at the very end: name and a register's value.

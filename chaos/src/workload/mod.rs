@@ -8,7 +8,7 @@ mod watcher;
 
 use cara_env::Rng;
 
-pub use client::{Part, client};
+pub use client::{Part, client, declared_labels};
 pub use watcher::{SEEN_MAX, watch};
 
 /// What clients shall do.

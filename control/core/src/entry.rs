@@ -24,6 +24,9 @@ pub struct Entry {
     /// What is asked.
     #[prost(message, required, tag = "5")]
     pub command: Command,
+    /// `host:port` that the request came from, for the audit. Empty before feature level 3, and for what nobody asked for.
+    #[prost(string, tag = "6")]
+    pub caller: String,
 }
 
 /// What a command may know beside the state.

@@ -16,8 +16,10 @@ pub mod model;
 pub mod name;
 pub mod rejected;
 
+mod audit;
 pub mod command;
 mod drains;
+pub mod enrolment;
 mod entry;
 mod event;
 mod feature;

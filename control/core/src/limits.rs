@@ -49,6 +49,12 @@ pub const JOIN_TOKEN_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
 pub const JOIN_TOKENS_DROPPED_PER_ENTRY: usize = 8;
 /// API tokens at a time, revoked ones included.
 pub const API_TOKENS_MAX: usize = 1_000;
+/// Places among them that only recovery fills, so that a cluster full of tokens doesn't lock its operator out.
+pub const API_TOKENS_RESERVED: usize = 8;
+/// Scopes of one API token: a person's own handful of nodes and prefixes; whoever needs more needs none.
+pub const SCOPES_MAX: usize = 32;
+/// Bytes of a scope's name prefix: as long as a workload's name.
+pub const SCOPE_PREFIX_BYTES_MAX: usize = 253;
 /// Nodes: ten times the largest fleet measured.
 pub const NODES_MAX: usize = 10_000;
 /// Workloads: a hundred on each of a thousand nodes.

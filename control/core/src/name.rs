@@ -16,6 +16,37 @@ pub fn check_node(field: &str, name: &str) -> Result<(), Problem> {
     ))
 }
 
+/// The name of a node that is new. Beside the rule for all it begins with a letter, as host names in certificates and in
+/// the DNS do; nodes from before that rule keep their names. The error has a name that would do, made from the given one.
+pub fn check_new_node(field: &str, name: &str) -> Result<(), Problem> {
+    if is_dns_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        return Ok(());
+    }
+    let rule = "must be 1 to 63 of a-z, 0-9 and '-', with a letter first and a letter or digit last";
+    let instead = suggest_node(name).map(|fits| format!("; {fits} would do")).unwrap_or_default();
+    Err(Problem::new(field, format!("{name:?} {rule}{instead}")))
+}
+
+/// A node's name made from something that is none, such as a host name; none when nothing of it can be used.
+pub fn suggest_node(text: &str) -> Option<String> {
+    // Of a full host name the first label is what people call the machine.
+    let first = text.split('.').find(|label| !label.is_empty())?;
+    let mut name = String::new();
+    for c in first.chars() {
+        match c.to_ascii_lowercase() {
+            c @ ('a'..='z' | '0'..='9') => name.push(c),
+            _ if !name.is_empty() && !name.ends_with('-') => name.push('-'),
+            _ => {}
+        }
+    }
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        name.insert(0, 'n');
+    }
+    name.truncate(NODE_NAME_BYTES_MAX);
+    let name = name.trim_end_matches('-').to_owned();
+    (!name.is_empty()).then_some(name)
+}
+
 /// A service's name follows the rule of nodes: it is a host name in the project's network.
 pub fn check_service(field: &str, name: &str) -> Result<(), Problem> {
     check_node(field, name)
@@ -59,8 +90,11 @@ pub fn check_annotations(field: &str, annotations: &BTreeMap<String, String>) ->
 
 /// One DNS label: 1 to 63 of `a-z`, `0-9` and `-`, alphanumeric at both ends.
 pub fn is_dns_label(name: &str) -> bool {
-    is_dotted(name, 63, false)
+    is_dotted(name, NODE_NAME_BYTES_MAX, false)
 }
+
+/// Bytes of a DNS label.
+const NODE_NAME_BYTES_MAX: usize = 63;
 
 fn check_count(field: &str, count: usize) -> Result<(), Problem> {
     if count > limits::LABELS_MAX {

@@ -313,4 +313,12 @@ rejections! {
     /// Nothing of it runs that could be restarted.
     98 WorkloadSuspended { name } Conflict "workload-suspended"
         "workload {name} is suspended", "resume it";
+
+    /// More than the maker has.
+    130 TokenExceeds { token, creator, what } Denied "token-exceeds-creator"
+        "{creator} can't give token {token} {what}, which it does not have itself",
+        "ask for less, or use a token that has it";
+    /// The maker was revoked, or has expired, before the entry was applied.
+    131 CreatorEnded { token } Denied "token-ended"
+        "the token {token} that asked for it is revoked or has expired", "use a token that is valid";
 }

@@ -2,8 +2,9 @@
 //!
 //! The answer is read from the state and not from the events, so that a retry which changes nothing gets it too.
 
+use crate::audit::object;
 use crate::command::Command;
-use crate::event::Event;
+use crate::event::{Event, ObjectKind, ObjectRef};
 use crate::id::{DrainId, MoveId, NodeId, ServerId, TokenId, WorkloadUid};
 use crate::model::WorkloadKind;
 use crate::reply::{
@@ -47,6 +48,7 @@ impl Subject {
             | Command::InitCluster(_)
             | Command::RemoveServer(_)
             | Command::CheckpointSeen(_)
+            | Command::CheckpointTokenUse(_)
             | Command::ReportStatus(_)
             | Command::SetFeatureLevel(_)
             | Command::Incarnate(_) => Subject::None,
@@ -67,6 +69,7 @@ impl Subject {
             Command::Uncordon(c) => Subject::Node(c.node.clone()),
             Command::SetLabels(c) => Subject::Node(c.node.clone()),
             Command::SetAccepts(c) => Subject::Node(c.node.clone()),
+            Command::SetRegion(c) => Subject::Node(c.node.clone()),
             Command::DeleteNode(c) => Subject::Node(c.node.clone()),
             Command::ApplyNode(c) => Subject::NodeName(c.name.clone()),
             Command::ApplyWorkload(c) => Subject::WorkloadName(c.kind, c.name.clone()),
@@ -84,6 +87,28 @@ impl Subject {
             Command::CancelDrain(c) => Subject::Drain(c.id.clone()),
             Command::LoseNode(c) => Subject::Node(c.node.clone()),
             Command::RemoveVolume(c) => Subject::Node(c.node.clone()),
+        }
+    }
+
+    /// The objects that may be meant, as they are now; more than one where an id alone does not tell.
+    pub fn objects(&self, state: &State) -> Vec<ObjectRef> {
+        let node = |id: Option<&NodeId>| id.map(|id| object(ObjectKind::Node, id.as_str())).into_iter().collect();
+        let by_name = |name: &str| node(state.node_by_name(name).map(|node| &node.id));
+        match self {
+            Subject::None => Vec::new(),
+            Subject::Enrolled { name } | Subject::NodeName(name) => by_name(name),
+            Subject::Certificate(id) | Subject::Session(id) | Subject::Node(id) => node(Some(id)),
+            Subject::Token(id) => {
+                vec![object(ObjectKind::JoinToken, id.as_str()), object(ObjectKind::ApiToken, id.as_str())]
+            }
+            Subject::Server { id, .. } => vec![object(ObjectKind::Server, id.to_string())],
+            Subject::WorkloadName(kind, name) => {
+                let known = state.workload_by_name(*kind, name);
+                known.map(|workload| object(ObjectKind::Workload, workload.uid.as_str())).into_iter().collect()
+            }
+            Subject::Workload { uid, .. } => vec![object(ObjectKind::Workload, uid.as_str())],
+            Subject::Move(id) => vec![object(ObjectKind::Move, id.as_str())],
+            Subject::Drain(id) => vec![object(ObjectKind::Drain, id.as_str())],
         }
     }
 

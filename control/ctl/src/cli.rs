@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+mod access;
 mod moves;
 mod nouns;
 mod volumes;
@@ -12,8 +13,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::out::{Color, Format};
 
+pub use access::{AbilityName, Audit, AuditCommand, Since, Tokens, TokensCommand, Which};
 pub use moves::{Drain, Lost, Move, Moves, Placement};
-pub use nouns::{Ctx, CtxCommand, Nodes, NodesCommand, Servers, ServersCommand};
+pub use nouns::{Ctx, CtxCommand, Nodes, NodesAdd, NodesCommand, NodesList, Servers, ServersCommand};
 pub use volumes::Volumes;
 pub use workloads::{Apps, AppsCommand, Databases, DatabasesCommand, Workloads, WorkloadsCommand};
 
@@ -77,7 +79,7 @@ pub struct Global {
 pub enum Command {
     /// Create or change objects from YAML or JSON files.
     Apply(Apply),
-    /// List objects, or show one: nodes, apps, projects, databases, workloads, servers, tokens.
+    /// List objects, or show one: nodes, apps, projects, databases, workloads, servers, tokens, join-tokens.
     Get(Get),
     /// Show everything about one object.
     Describe(Target),
@@ -100,6 +102,11 @@ pub enum Command {
     /// Servers: the members of the cluster, and what it can still lose.
     #[command(visible_alias = "server")]
     Servers(Servers),
+    /// API tokens: who may call the API, and what they may touch.
+    #[command(visible_alias = "token")]
+    Tokens(Tokens),
+    /// The audit: who changed what, when and from where.
+    Audit(Audit),
     /// Saved clusters.
     Ctx(Ctx),
     /// Print a completion script for a shell.

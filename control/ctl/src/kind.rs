@@ -20,16 +20,19 @@ pub enum Kind {
     Server,
     /// Join tokens of nodes.
     Token,
+    /// API tokens.
+    ApiToken,
 }
 
-const WORDS: [(Kind, &[&str]); 7] = [
+const WORDS: [(Kind, &[&str]); 8] = [
     (Kind::Node, &["nodes", "node", "no"]),
     (Kind::App, &["apps", "app"]),
     (Kind::Project, &["projects", "project", "pj"]),
     (Kind::Database, &["databases", "database", "db"]),
     (Kind::Workload, &["workloads", "workload", "wl", "all"]),
     (Kind::Server, &["servers", "server"]),
-    (Kind::Token, &["tokens", "token", "join-tokens", "join-token"]),
+    (Kind::Token, &["join-tokens", "join-token"]),
+    (Kind::ApiToken, &["api-tokens", "api-token", "tokens", "token"]),
 ];
 
 impl Kind {
@@ -52,6 +55,7 @@ impl Kind {
             Self::Workload => "Workload",
             Self::Server => "Server",
             Self::Token => "JoinToken",
+            Self::ApiToken => "ApiToken",
         }
     }
 
@@ -80,6 +84,7 @@ impl Kind {
             Self::Workload => "/workloads",
             Self::Server => "/servers",
             Self::Token => "/nodes/join-tokens",
+            Self::ApiToken => "/tokens",
         }
     }
 }
@@ -111,6 +116,8 @@ mod tests {
             ("db", Kind::Database),
             ("app", Kind::App),
             ("Nodes", Kind::Node),
+            ("tokens", Kind::ApiToken),
+            ("join-tokens", Kind::Token),
         ] {
             assert_eq!(Kind::find(word), Some(kind));
         }

@@ -8,8 +8,13 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use cara_core::command::ApiTokenUse;
 use cara_env::Env;
-use cara_proto::cluster::{AnnounceRequest, Header, HttpPart, HttpRequest, cluster_client::ClusterClient};
+use cara_proto::cluster::cluster_client::ClusterClient;
+use cara_proto::cluster::{
+    AnnounceRequest, Header, HttpPart, HttpRequest, NoteTokenUseRequest, RecoverTokenRequest, RecoverTokenResponse,
+    TokenUse,
+};
 use cara_transport::Tls;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tokio_stream::StreamExt;
@@ -61,12 +66,46 @@ impl Forwarder {
     /// When that server can't be reached, does not lead, or refuses.
     pub async fn announce(&self, address: &str, feature_level: u32, limit: Duration) -> Result<(), ApiError> {
         let mut client = ClusterClient::new(self.channel(address).await?);
-        let call = client.announce(AnnounceRequest { feature_level });
+        self.answer(address, limit, client.announce(AnnounceRequest { feature_level })).await.map(drop)
+    }
+
+    /// Asks the server at `address`, which should lead, for a root token for this server's operator.
+    ///
+    /// # Errors
+    /// When that server can't be reached, or refuses; an outcome that is unknown is found out by asking again.
+    pub async fn recover_token(
+        &self,
+        address: &str,
+        request: RecoverTokenRequest,
+        limit: Duration,
+    ) -> Result<RecoverTokenResponse, ApiError> {
+        let mut client = ClusterClient::new(self.channel(address).await?);
+        self.answer(address, limit, client.recover_token(request)).await
+    }
+
+    /// Tells the server at `address` when this one let in which API tokens.
+    ///
+    /// # Errors
+    /// As [`Forwarder::announce`].
+    pub async fn note_uses(&self, address: &str, used: Vec<ApiTokenUse>, limit: Duration) -> Result<(), ApiError> {
+        let mut client = ClusterClient::new(self.channel(address).await?);
+        let used = used.into_iter().map(|used| TokenUse { token_id: used.token.to_string(), at_ms: used.at_ms });
+        let call = client.note_token_use(NoteTokenUseRequest { used: used.collect() });
+        self.answer(address, limit, call).await.map(drop)
+    }
+
+    /// The answer to a call, in time.
+    async fn answer<T>(
+        &self,
+        address: &str,
+        limit: Duration,
+        call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    ) -> Result<T, ApiError> {
         match cara_env::timeout(&*self.env.clock, limit, call).await {
-            Ok(Ok(_)) => Ok(()),
+            Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => {
                 self.forget(address);
-                Err(ApiError::NoQuorum(format!("{address} did not record it: {}", status.message())))
+                Err(ApiError::NoQuorum(format!("{address} did not do it: {}", status.message())))
             }
             Err(_) => {
                 self.forget(address);

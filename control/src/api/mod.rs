@@ -6,7 +6,10 @@
 //! Any server has an `Api`; only the leader's accepts proposals and linearizable reads. A follower's REST layer hands
 //! the request to the leader as it came, credential included (`forward`), so authorisation is decided in one place.
 
+pub mod actor;
+mod api_tokens;
 mod app_moves;
+mod audit;
 pub mod auth;
 pub mod door;
 mod drains;
@@ -19,17 +22,22 @@ mod lost;
 mod moves;
 mod placement;
 mod points;
+pub mod reach;
 pub mod rest;
+mod secret;
 mod volumes;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use cara_core::{Command, Entry, Event, Reply, State, codec};
+use cara_core::model::Facts;
+use cara_core::{Command, Entry, Event, Feature, Reply, State, codec};
 use cara_env::Env;
 use raft_store::RaftStore;
 use tokio::sync::watch;
 
+use self::actor::Who;
+pub use self::api_tokens::token_ended;
 use crate::config::Config;
 use crate::error::ApiError;
 use crate::identity::ServerIdentity;
@@ -37,6 +45,7 @@ use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::relay::Relay;
 use crate::sessions::Sessions;
+use crate::token_uses::TokenUses;
 use crate::transfers::Transfers;
 
 /// Everything that a request may need. One per server, shared.
@@ -65,6 +74,8 @@ pub struct Api {
     pub metrics: Metrics,
     /// How often each caller may ask.
     pub limiter: limit::Limiter,
+    /// When this server let which API token in.
+    pub token_uses: TokenUses,
     /// Connections to other servers, for forwarding.
     pub forwarder: forward::Forwarder,
 }
@@ -73,16 +84,29 @@ impl Api {
     /// Replicates a command and returns its answer once it is applied here.
     ///
     /// # Errors
-    /// [`ApiError::Rejected`] when the state machine refused; [`ApiError::Unconfirmed`] when the outcome is unknown.
-    pub async fn propose(&self, actor: &str, request_id: &str, command: Command) -> Result<Reply, ApiError> {
-        let incarnation = self.read_local(|state| state.incarnation());
+    /// [`ApiError::OutOfScope`] when it is beyond the reach of whoever asks; [`ApiError::Rejected`] when the state machine
+    /// refused; [`ApiError::Unconfirmed`] when the outcome is unknown.
+    pub async fn propose<'a>(
+        &self,
+        who: impl Into<Who<'a>>,
+        request_id: &str,
+        command: Command,
+    ) -> Result<Reply, ApiError> {
+        let who = who.into();
+        let (incarnation, says_more) = self.read_local(|state| {
+            let is_within_reach = who.reach.is_none_or(|reach| reach.allows_command(state, &command));
+            let is_within_reach = is_within_reach.then(|| (state.incarnation(), state.supports(Feature::Lifecycle)));
+            is_within_reach.ok_or(ApiError::OutOfScope)
+        })?;
         let frees = frees_room(&command);
         let entry = Entry {
             incarnation,
             at_ms: self.env.clock.wall_ms(),
             request_id: request_id.to_owned(),
-            actor: actor.to_owned(),
+            actor: who.name.to_owned(),
             command,
+            // An older server would not see it, and write another record.
+            caller: if says_more { who.caller.to_owned() } else { String::new() },
         };
         let bytes = codec::encode_entry(&entry).map_err(|error| ApiError::Bad {
             status: http::StatusCode::PAYLOAD_TOO_LARGE,
@@ -118,6 +142,12 @@ impl Api {
     /// Looks at this server's state as it is, which on a follower may be behind.
     pub fn read_local<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         self.raft.with_state(|machine| look(machine.state()))
+    }
+
+    /// What an agent says of its machine, as far as all servers can keep it.
+    pub fn known_facts(&self, given: Option<&cara_proto::node::Facts>) -> Facts {
+        let is_new = self.read_local(|state| state.supports(Feature::Lifecycle));
+        given.map(|given| crate::wire::facts(given, is_new)).unwrap_or_default()
     }
 
     /// What happened in one entry; empty once that is too long ago.

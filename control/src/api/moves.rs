@@ -6,6 +6,7 @@ use cara_core::{Command, MoveId, Purpose, Rejected, State, limits, unfit};
 use cara_proto::rest::{MovePlan, MoveRequest, MoveView, Rejection};
 use http::StatusCode;
 
+use super::reach::Reach;
 use super::rest::Asker;
 use super::{Api, find};
 use crate::error::ApiError;
@@ -24,6 +25,8 @@ pub struct MoveFilter {
     pub status: Option<MoveStatus>,
     /// At most so many.
     pub limit: usize,
+    /// Of workloads that are within it.
+    pub reach: Reach,
 }
 
 impl MoveFilter {
@@ -32,6 +35,7 @@ impl MoveFilter {
             && (self.resource.is_empty() || mv.name == self.resource)
             && (self.drain_id.is_empty() || mv.drain.as_ref().is_some_and(|drain| drain.as_str() == self.drain_id))
             && self.status.is_none_or(|status| mv.status == status)
+            && self.reach.workload(&mv.name)
     }
 }
 

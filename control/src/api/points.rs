@@ -33,6 +33,12 @@ pub async fn committed(api: &Api, command: &Command, reply: &Reply) {
         Command::MintJoinToken(minted) => {
             point("token.minted", || format!("token={} {}", minted.id, api.term_and(at))).await;
         }
+        Command::PutApiToken(put) => {
+            point("api_token.made", || format!("token={} {}", put.token.id, api.term_and(at))).await;
+        }
+        Command::RevokeApiToken(revoked) => {
+            point("api_token.revoked", || format!("token={} {}", revoked.id, api.term_and(at))).await;
+        }
         Command::ApplyWorkload(applied) => {
             point("workload.applied", || format!("workload={} {}", applied.name, api.term_and(at))).await;
         }

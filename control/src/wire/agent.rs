@@ -14,10 +14,12 @@ use super::quantity;
 use crate::engines;
 
 /// What the agent says of its machine. Quantities that can't be read are left out: unknown is better than wrong.
-pub fn facts(given: &wire_node::Facts) -> Facts {
+/// What came with a later feature level is left out until the cluster has it.
+pub fn facts(given: &wire_node::Facts, is_new: bool) -> Facts {
     let read = |map: &BTreeMap<String, String>| {
         map.iter().filter_map(|(name, text)| Some((name.clone(), quantity::parse(name, text)?))).collect()
     };
+    let later = |text: &String| if is_new { text.clone() } else { String::new() };
     Facts {
         agent_version: given.agent_version.clone(),
         os: given.os.clone(),
@@ -26,6 +28,9 @@ pub fn facts(given: &wire_node::Facts) -> Facts {
         runtime: given.runtime.clone(),
         capacity: read(&given.capacity),
         allocatable: read(&given.allocatable),
+        agent_commit: later(&given.agent_commit),
+        os_image: later(&given.os_image),
+        hostname: later(&given.hostname),
     }
 }
 

@@ -2,11 +2,13 @@
 
 mod agent;
 mod drains;
-mod duration;
+pub mod duration;
 mod event;
 mod host;
 mod moves;
 mod node;
+mod node_conditions;
+mod node_network;
 mod quantity;
 mod service;
 mod time;
@@ -18,7 +20,7 @@ pub use drains::{drain_plan, drain_view};
 pub use event::watch_event;
 pub use host::reached_at;
 pub use moves::{app_move_view, kind_of_word, kind_word, move_view, node_name, phases_of};
-pub use node::{node_manifest, node_view};
+pub use node::{Around, node_manifest, node_view};
 pub use time::{parse_time, rfc3339};
 pub use workload::{apply_workload, kind_of, kind_path};
 pub use workload_view::workload_view;

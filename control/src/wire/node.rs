@@ -1,15 +1,18 @@
 //! Nodes: manifests in, manifests with status out.
 
 use cara_core::command::ApplyNode;
-use cara_core::model::{Certificate, Connection, Node};
+use cara_core::model::{Certificate, Node};
 use cara_core::{NodeId, Revision, State};
 use cara_proto::rest::{
-    API_VERSION, Accepts, AgentInfo, CertificateView, Condition, Metadata, Network, NodeManifest, NodeSpec, NodeStatus,
-    SessionView,
+    API_VERSION, Accepts, AgentInfo, CertificateView, Metadata, NodeManifest, NodeSpec, NodeStatus, SessionView,
 };
 
+use super::node_conditions::conditions;
+use super::node_network::network;
 use super::{quantity, rfc3339};
 use crate::error::ApiError;
+use crate::sessions::Link;
+use crate::version::{Version, is_outdated};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Renewal has failed for weeks by then: agents renew with 30 days left.
@@ -35,9 +38,33 @@ pub fn node_manifest(manifest: NodeManifest, new_id: NodeId) -> Result<ApplyNode
     })
 }
 
-/// A node as the API shows it. `last_heard_ms` is the leader's own knowledge, newer than the checkpoint.
-pub fn node_view(state: &State, node: &Node, last_heard_ms: Option<u64>, now_ms: u64) -> NodeManifest {
-    let last_seen = last_heard_ms.unwrap_or(0).max(node.last_seen_ms);
+/// What the answering server knows about a node beside the state.
+#[derive(Debug, Clone, Default)]
+pub struct Around<'a> {
+    /// This server's wall clock.
+    pub now_ms: u64,
+    /// The last sign of life that this server itself has heard, newer than the checkpoint, by its wall clock.
+    pub last_heard_ms: Option<u64>,
+    /// The way to the node, while it is connected here.
+    pub link: Option<Link>,
+    /// Silence until a node is offline.
+    pub timeout_ms: u64,
+    /// How long a node may wait for its first session.
+    pub pending_stale_ms: u64,
+    /// The least version of agents.
+    pub agent_min_version: Option<&'a Version>,
+}
+
+impl Around<'_> {
+    /// Has it waited too long for its first session?
+    pub fn never_connected(&self, node: &Node) -> bool {
+        node.waits_since_ms().is_some_and(|since| self.now_ms >= since.saturating_add(self.pending_stale_ms))
+    }
+}
+
+/// A node as the API shows it.
+pub fn node_view(state: &State, node: &Node, around: &Around<'_>) -> NodeManifest {
+    let last_seen = around.last_heard_ms.unwrap_or(0).max(node.last_seen_ms);
     let certificate = node.certificate.as_ref();
     let facts = &node.facts;
     let quantities = |map: &std::collections::BTreeMap<String, u64>| {
@@ -60,27 +87,38 @@ pub fn node_view(state: &State, node: &Node, last_heard_ms: Option<u64>, now_ms:
         status: Some(NodeStatus {
             state: node.view().as_str().into(),
             connection: node.connection.as_str().into(),
+            never_connected: around.never_connected(node),
             schedulable: node.schedulable,
             lost: node.lost,
             address: node.address.clone(),
+            region: node.region.clone(),
             accepts: Accepts { app: node.accepts_app, database: node.accepts_database, build: node.accepts_build },
             workloads: state.placed_count(&node.id) as u64,
             last_heartbeat: (last_seen > 0).then(|| rfc3339(last_seen)),
             session: node.session.as_ref().map(|s| SessionView { epoch: s.epoch.0, server: server_name(s.server) }),
-            certificate: certificate.map(|c| certificate_view(c, now_ms)),
-            agent: certificate.map(|_| AgentInfo {
-                version: facts.agent_version.clone(),
-                os: facts.os.clone(),
-                arch: facts.arch.clone(),
-                kernel: facts.kernel.clone(),
-                runtime: facts.runtime.clone(),
-                feature_level: node.feature_level,
-            }),
-            network: (!node.address.is_empty()).then(|| Network { ip: node.address.clone() }),
+            certificate: certificate.map(|c| certificate_view(c, around.now_ms)),
+            agent: certificate.map(|_| agent_info(node, around)),
+            network: network(node, around),
             capacity: quantities(&facts.capacity),
             allocatable: quantities(&facts.allocatable),
-            conditions: vec![heartbeat_condition(state, node)],
+            conditions: conditions(state, node, around),
         }),
+    }
+}
+
+fn agent_info(node: &Node, around: &Around<'_>) -> AgentInfo {
+    let facts = &node.facts;
+    AgentInfo {
+        version: facts.agent_version.clone(),
+        commit: facts.agent_commit.clone(),
+        outdated: is_outdated(&facts.agent_version, around.agent_min_version),
+        os: facts.os.clone(),
+        os_image: facts.os_image.clone(),
+        arch: facts.arch.clone(),
+        hostname: facts.hostname.clone(),
+        kernel: facts.kernel.clone(),
+        runtime: facts.runtime.clone(),
+        feature_level: node.feature_level,
     }
 }
 
@@ -100,21 +138,5 @@ fn certificate_view(certificate: &Certificate, now_ms: u64) -> CertificateView {
         not_after: rfc3339(certificate.not_after_ms),
         generation: certificate.generation.0,
         fingerprint: certificate.fingerprint.clone(),
-    }
-}
-
-fn heartbeat_condition(state: &State, node: &Node) -> Condition {
-    let (status, reason) = match node.connection {
-        Connection::Pending => ("Unknown", "NeverConnected"),
-        Connection::Online => ("True", "HeartbeatRecent"),
-        Connection::Offline => ("False", "HeartbeatStale"),
-    };
-    let last = state.node_events(&node.id).last();
-    Condition {
-        r#type: "Heartbeat".into(),
-        status: status.into(),
-        reason: reason.into(),
-        message: last.map(|event| event.reason.clone()).unwrap_or_default(),
-        last_transition_time: last.map(|event| rfc3339(event.at_ms)).unwrap_or_default(),
     }
 }

@@ -79,7 +79,11 @@ impl Agent {
             for sequence in 1.. {
                 env.clock.sleep(Duration::from_millis(500)).await;
                 let Some(beats) = beats.upgrade() else { return };
-                drop(beats.send(AgentFrame { frame: Some(Up::Heartbeat(Heartbeat { sequence })) }).await);
+                drop(
+                    beats
+                        .send(AgentFrame { frame: Some(Up::Heartbeat(Heartbeat { sequence, ..Heartbeat::default() })) })
+                        .await,
+                );
             }
         }));
         agent

@@ -59,7 +59,8 @@ async fn what_is_refused_spends_nothing() {
     let (_, csr) = cara_control::pki::new_request().unwrap();
     let refusals = [
         (request("wrong", "n1", &csr), "join-token-unknown"),
-        (request(&secret, "Not A Name", &csr), "invalid-field"),
+        (request(&secret, "Rack7_N2", &csr), "invalid-field"),
+        (EnrollRequest { preflight: true, ..request(&secret, "Rack7_N2", &csr) }, "invalid-field"),
         (request(&secret, "n1", b"rubbish"), "invalid-request"),
     ];
     for (request, code) in refusals {
@@ -106,5 +107,31 @@ async fn a_server_that_nobody_can_dial_is_refused_and_the_token_stays_good() {
     let place = Place::new("s2", &listen, &listen);
     setup::join(&server.env, folder.path(), &place, &token).await.unwrap();
     assert!(folder.path().join("server.json").exists());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_preflight_tries_name_token_and_address_and_tells_the_time() {
+    let server = Server::start().await;
+    let _taken = crate::agent::Agent::join(&server, "taken").await;
+    let secret = mint(&server).await;
+    let (_, csr) = cara_control::pki::new_request().unwrap();
+    let ask = |name: &str, address: &str| EnrollRequest {
+        preflight: true,
+        volume_address: address.into(),
+        ..request(&secret, name, &csr)
+    };
+    let nowhere = free_address(&server.env).await;
+    for (request, code) in [
+        (ask("taken", ""), "node-name-taken"),
+        (ask("n1", &nowhere), "address-unreachable"),
+        (EnrollRequest { token: "wrong".into(), ..ask("n1", "") }, "join-token-unknown"),
+    ] {
+        assert_eq!(enrol(&server, request).await.unwrap_err().0, code);
+    }
+    let answer = enrol(&server, ask("n1", &server.address)).await.unwrap();
+    assert!(answer.not_before_ms < answer.server_time_ms && answer.server_time_ms < answer.not_after_ms, "{answer:?}");
+    assert!(answer.certificate_pem.is_empty(), "it lets nobody in");
+    assert!(token_states(&server).await.contains(&"unused".to_owned()), "nothing is spent");
     server.stop().await;
 }

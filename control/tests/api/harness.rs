@@ -25,12 +25,17 @@ pub struct Server {
     pub env: Env,
     pub founded: Founded,
     pub address: String,
+    /// Its `server.json` as it was before the first run.
+    pub identity: Value,
     engine: Arc<dyn Engine>,
-    adjust: fn(Config) -> Config,
     stop: watch::Sender<bool>,
     task: Option<cara_env::Task<Result<(), RunError>>>,
     folder: tempfile::TempDir,
+    change: Change,
 }
+
+/// What a test wants otherwise than usual.
+type Change = Arc<dyn Fn(&mut Config) + Send + Sync>;
 
 /// An answer.
 #[derive(Debug)]
@@ -75,28 +80,37 @@ impl Server {
 
     /// The same with a server of the release that had this feature level.
     pub async fn start_at(level: u32) -> Self {
+        Self::start_as(level, |_| {}).await
+    }
+
+    /// The same with other settings.
+    pub async fn start_with(change: impl Fn(&mut Config) + Send + Sync + 'static) -> Self {
+        Self::start_as(FEATURE_LEVEL, change).await
+    }
+
+    async fn start_as(level: u32, change: impl Fn(&mut Config) + Send + Sync + 'static) -> Self {
         let env = Env::real();
         let folder = tempfile::tempdir().unwrap();
         let address = free_address(&env).await;
         let place = Place { feature_level_max: level, ..Place::new("s1", &address, &address) };
         let founded = setup::init(&env, folder.path(), &place).unwrap();
-        let server = Self::run(env, founded, address, folder, level);
+        let server = Self::run(env, founded, address, folder, (level, Arc::new(change)));
         server.wait_ready().await;
         server
     }
 
-    /// Makes a cluster of one with other settings.
-    pub async fn start_with(adjust: fn(Config) -> Config) -> Self {
-        let mut server = Self::start().await;
-        server.adjust = adjust;
-        server.restart_at(FEATURE_LEVEL).await;
-        server
-    }
-
-    fn run(env: Env, founded: Founded, address: String, folder: tempfile::TempDir, level: u32) -> Self {
+    fn run(
+        env: Env,
+        founded: Founded,
+        address: String,
+        folder: tempfile::TempDir,
+        (level, change): (u32, Change),
+    ) -> Self {
         let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new());
         let (stop, _) = watch::channel(false);
-        let mut server = Self { env, founded, address, engine, adjust: |config| config, stop, task: None, folder };
+        let identity = std::fs::read(folder.path().join("server.json")).unwrap();
+        let identity = serde_json::from_slice(&identity).unwrap();
+        let mut server = Self { env, founded, address, identity, engine, stop, task: None, folder, change };
         server.run_at(level);
         server
     }
@@ -104,7 +118,8 @@ impl Server {
     fn run_at(&mut self, level: u32) {
         let (stop, stopped) = watch::channel(false);
         self.stop = stop;
-        let config = (self.adjust)(Config { feature_level_max: level, ..config(self.folder.path()) });
+        let mut config = Config { feature_level_max: level, ..config(self.folder.path()) };
+        (self.change)(&mut config);
         self.task = Some(cara_env::spawn(cara_control::run(config, self.env.clone(), self.engine.clone(), stopped)));
     }
 
@@ -131,7 +146,8 @@ impl Server {
         let address = free_address(&self.env).await;
         let place = Place { feature_level_max: level, ..Place::new(name, &address, &address) };
         setup::join(&self.env, folder.path(), &place, &token).await?;
-        let joined = Self::run(self.env.clone(), self.founded.clone(), address, folder, level);
+        let joined =
+            Self::run(self.env.clone(), self.founded.clone(), address, folder, (level, Arc::new(|_: &mut Config| {})));
         let votes = |view: &Value| {
             view["servers"].as_array().unwrap().iter().any(|server| server["name"] == name && server["voter"] == true)
         };
@@ -163,6 +179,25 @@ impl Server {
 
     async fn try_get(&self, path: &str) -> Option<Answer> {
         self.send("GET", path, &[("authorization", self.bearer())], Bytes::new()).await.ok()
+    }
+
+    /// Where its identity is.
+    pub fn data_dir(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// With another token than the root token.
+    pub async fn as_token(&self, token: &str, method: &str, path: &str, body: &Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.send(method, path, &[("authorization", format!("Bearer {token}"))], Bytes::from(body)).await.unwrap()
+    }
+
+    /// Makes an API token; its text and its id.
+    pub async fn token(&self, body: &Value) -> (String, String) {
+        let made = self.post("/api/v1/tokens", body).await;
+        assert_eq!(made.status, 201, "{}", made.body);
+        let text = |key: &str| made.json()[key].as_str().unwrap().to_owned();
+        (text("token"), text("id"))
     }
 
     pub fn bearer(&self) -> String {

@@ -12,7 +12,7 @@ fn slow(burst: u32) -> Rate {
 
 #[tokio::test]
 async fn a_token_that_asks_too_often_is_told_when_to_come_back() {
-    let server = Server::start_with(|config| cara_control::Config { rate_per_token: slow(40), ..config }).await;
+    let server = Server::start_with(|config| config.rate_per_token = slow(40)).await;
     let mut refused = None;
     for _ in 0..60 {
         let answer = server.get("/api/v1/nodes?consistency=stale").await;
@@ -34,7 +34,7 @@ async fn a_token_that_asks_too_often_is_told_when_to_come_back() {
 
 #[tokio::test]
 async fn guessing_tokens_is_counted_by_address_and_seen_in_the_metrics() {
-    let server = Server::start_with(|config| cara_control::Config { rate_per_address: slow(5), ..config }).await;
+    let server = Server::start_with(|config| config.rate_per_address = slow(5)).await;
     let mut last = 0;
     for n in 0..20 {
         let guess = [("authorization", format!("Bearer cara_{n}"))];

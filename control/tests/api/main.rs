@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests live outside of test functions here.
 
 mod agent;
+mod api_tokens;
+mod audit;
 mod bad_input;
 mod contract;
 mod databases;
@@ -10,6 +12,7 @@ mod drains;
 mod enrolment;
 mod folders;
 mod harness;
+mod health;
 mod leaders;
 mod levels;
 mod limits;
@@ -20,7 +23,10 @@ mod openapi;
 mod placement;
 mod projects;
 mod quarantine;
+mod recover;
 mod relay;
+mod scopes;
+mod secrets;
 mod tokens;
 mod volume_moves;
 mod watch;

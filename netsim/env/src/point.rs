@@ -34,8 +34,11 @@
 //! - `session.closed` (node, epoch, reason): a session's stream has ended, for whatever reason
 //! - `node.offline`, `node.online` (node, term, revision): the edge that silence or heartbeats asked for is committed
 //! - `node.left` (node, term, revision): the agent said goodbye, and that is committed
+//! - `node.never_connected` * (node, term): a node has waited too long for its first session; once under each leader
 //! - `enrol.signed` (node), `join.signed` (server): a certificate is signed, nothing is recorded
 //! - `token.minted` (token, term, revision): a join token is committed, and not shown to anybody
+//! - `api_token.made` (token, term, revision): an API token is committed, and not shown to anybody
+//! - `api_token.revoked` (token, term, revision): the end of an API token is committed, and not told to anybody
 //! - `token.spent` (by, term, revision): machine and token are committed, the machine hasn't heard of it
 //! - `cert.renewed` (node, term, revision): a node's next certificate is committed, and not sent
 //! - `workload.applied` (workload, term, revision): committed, and not answered
@@ -47,6 +50,7 @@
 //!
 //! On an agent:
 //! - `enrol.key_saved` (node): the key is on disk
+//! - `enrol.checked` (server, node): all that joining needs was tried, nothing is spent
 //! - `enrol.sent` (node, token, key): a round of requests is about to leave
 //! - `enrol.answered` (server, certificate): the answer is here, nothing is written
 //! - `enrol.refused` (server, code): the answer is a refusal, and the agent gives up

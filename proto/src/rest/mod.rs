@@ -4,11 +4,15 @@
 //! passes silently. What spans several nodes (moves, drains, placement) has snake_case keys instead. Lists are `{apiVersion, kind: "<Kind>List", revision, items}`; `items` is never null. Times are
 //! RFC 3339 UTC.
 
+mod api_token;
+mod audit;
 mod drains;
 mod lost;
 mod metadata;
 mod moves;
 mod node;
+mod node_health;
+mod node_network;
 mod placement;
 mod problem;
 mod server;
@@ -16,6 +20,8 @@ mod token;
 mod watch;
 mod workload;
 
+pub use api_token::{ApiTokenRequest, ApiTokenView, MintedApiToken};
+pub use audit::{AuditPage, AuditRecordView};
 pub use drains::{BlockedItem, DrainItem, DrainPlan, DrainView};
 pub use lost::{GivenUp, LostRequest, LostView, NodeVolume};
 pub use metadata::{API_VERSION, List, Metadata};
@@ -23,13 +29,14 @@ pub use moves::{
     AppMoveStep, AppMoveView, Items, MovePlan, MoveRequest, MoveStepView, MoveTransfer, MoveView, NodeChoice,
 };
 pub use node::{
-    Accepts, AgentInfo, CertificateView, Condition, ConnectionEvent, Network, NodeManifest, NodeSpec, NodeStatus,
-    SessionView,
+    Accepts, AgentInfo, CertificateView, Condition, ConnectionEvent, NodeManifest, NodeSpec, NodeStatus, SessionView,
 };
+pub use node_health::{NodeHealth, NodeRegion};
+pub use node_network::{Network, Throughput};
 pub use placement::{PlacementReport, PlacementRequest};
 pub use problem::{PROBLEM_TYPE, Problem};
 pub use server::{ClusterView, ServerView};
-pub use token::{JoinTokenRequest, JoinTokenView, MintedToken};
+pub use token::{JoinCommands, JoinTokenRequest, JoinTokenView, MintedToken};
 pub use watch::WatchEvent;
 pub use workload::{
     ContainerView, DatabaseConnection, Endpoint, EnvVar, HealthCheck, Ingress, IngressAccess, IngressTarget,

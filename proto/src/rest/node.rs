@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Metadata;
+use super::{Metadata, Network};
 
 /// A node, in and out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,9 @@ pub struct NodeStatus {
     pub state: String,
     /// `pending`, `online` or `offline`.
     pub connection: String,
+    /// It was let in or declared a while ago (5 minutes, unless the servers are told otherwise) and has never connected.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub never_connected: bool,
     /// Takes new workloads.
     pub schedulable: bool,
     /// An operator gave it up; until its next session.
@@ -57,6 +60,9 @@ pub struct NodeStatus {
     /// `host:port` or host under which others reach the node; empty until it enrols.
     #[serde(default)]
     pub address: String,
+    /// Where it stands, as the operator has said (`PUT /api/v1/nodes/{node}/region`).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub region: String,
     /// Which kinds it takes.
     pub accepts: Accepts,
     /// How many workloads are placed here.
@@ -135,10 +141,22 @@ pub struct CertificateView {
 pub struct AgentInfo {
     /// Version of `cara-agent`.
     pub version: String,
+    /// From which source it was built; empty = it has not said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub commit: String,
+    /// Below the least version that the servers ask for, or it has not said its version.
+    #[serde(default)]
+    pub outdated: bool,
     /// For example `linux`.
     pub os: String,
+    /// For example `Debian GNU/Linux 12 (bookworm)`; empty = it has not said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub os_image: String,
     /// For example `x86_64`.
     pub arch: String,
+    /// What the machine calls itself; empty = it has not said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hostname: String,
     /// Kernel release.
     pub kernel: String,
     /// Container engine and its version.
@@ -146,15 +164,6 @@ pub struct AgentInfo {
     /// The highest feature level that it supports; 0 = it has not said.
     #[serde(default)]
     pub feature_level: u32,
-}
-
-/// Network facts of a node.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Network {
-    /// Address that the agent advertises.
-    pub ip: String,
 }
 
 /// A typed statement about an object.
@@ -172,7 +181,10 @@ pub struct Condition {
     /// One sentence for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// When `status` last changed.
+    /// The last sign that it rests on.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_heartbeat_time: String,
+    /// When `status` last changed; absent when that is not kept.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_transition_time: String,
 }

@@ -5,20 +5,29 @@ use serde::{Deserialize, Serialize};
 /// Body of `POST /api/v1/nodes/join-tokens` and `POST /api/v1/servers/join-tokens`; all optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct JoinTokenRequest {
-    /// Seconds until it expires; default 900, clamped to 60..=86400.
+    /// How long it is valid: `90s`, `15m` (the default), `24h`. Less than a minute becomes a minute, more than a day a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<String>,
+    /// The same in seconds; not together with `ttl`.
+    #[serde(default, alias = "ttlSeconds", skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u64>,
     /// Only a node of this name may use it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "nodeName", skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
+    /// `host:port` under which the new machine reaches a server, when that is not how the servers know themselves; it is
+    /// tried first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_plane_addr: Option<String>,
+    /// Host or IP address under which other nodes reach the new one; it goes into the commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_address: Option<String>,
 }
 
 /// The only time that a token's secret is shown.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
 pub struct MintedToken {
     /// For `DELETE`.
     pub id: String,
@@ -28,10 +37,41 @@ pub struct MintedToken {
     pub purpose: String,
     /// When it expires.
     pub expires_at: String,
+    /// How long it is valid from now on.
+    pub ttl_seconds: u64,
     /// SHA-256 of the CA certificate, hex.
     pub ca_fingerprint: String,
     /// Ready to paste on the new machine.
-    pub join_command: String,
+    pub join_commands: JoinCommands,
+    /// What was not done as it was asked for, as sentences; most often empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// One command for each way to run the new machine's process.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct JoinCommands {
+    /// With the binary, without a service manager.
+    pub binary: String,
+    /// In a container; empty for servers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub docker: String,
+}
+
+/// Never prints the commands: the token is in them.
+impl std::fmt::Debug for JoinCommands {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JoinCommands").finish_non_exhaustive()
+    }
+}
+
+/// Never prints the token, nor the commands that have it.
+impl std::fmt::Debug for MintedToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("MintedToken");
+        shown.field("id", &self.id).field("purpose", &self.purpose).finish_non_exhaustive()
+    }
 }
 
 /// A token without its secret.

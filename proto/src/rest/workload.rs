@@ -172,7 +172,7 @@ pub struct HealthCheck {
 }
 
 /// One environment variable.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EnvVar {
@@ -181,6 +181,13 @@ pub struct EnvVar {
     /// May be empty.
     #[serde(default)]
     pub value: String,
+}
+
+/// Never prints the value: secrets live there.
+impl std::fmt::Debug for EnvVar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EnvVar").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// A port that is published on the node.
@@ -358,10 +365,17 @@ pub struct ContainerView {
 }
 
 /// `GET /api/v1/databases/{name}/connection`, for root tokens only.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseConnection {
     /// With the password.
     pub url: String,
+}
+
+/// Never prints the URL: the password is in it.
+impl std::fmt::Debug for DatabaseConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DatabaseConnection").finish_non_exhaustive()
+    }
 }

@@ -25,7 +25,7 @@ mod tls;
 mod token;
 
 pub use dial::{ConnectError, connect, connect_stream};
-pub use peer::{Caller, Peer, Role, fingerprint};
+pub use peer::{Caller, Peer, Role, Unanswered, fingerprint};
 pub use serve::{Limits, Refusal, serve};
 pub use tls::{Identity, Tls, TlsError, pinned};
 pub use token::{JoinToken, TokenError};

@@ -1,6 +1,8 @@
 //! Who is at the other end of a connection.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
@@ -89,6 +91,23 @@ pub fn source_of(address: &str) -> String {
             format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
         }
         Err(_) => address.to_owned(),
+    }
+}
+
+/// Attached to each request as an extension: whether the connection below it was given up because the other end answered
+/// no ping. A stream that breaks looks the same from inside, whether a process died or a machine stands still; this tells
+/// the two apart.
+#[derive(Debug, Clone, Default)]
+pub struct Unanswered(Arc<AtomicBool>);
+
+impl Unanswered {
+    /// True once the connection was given up for that reason.
+    pub fn is_so(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

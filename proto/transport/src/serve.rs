@@ -17,7 +17,7 @@ use tower::ServiceExt;
 
 use crate::peer::source_of;
 use crate::strangers::{Stranger, Strangers};
-use crate::{Caller, Peer, Tls};
+use crate::{Caller, Peer, Tls, Unanswered};
 
 /// Bounds of one listener.
 #[derive(Clone)]
@@ -183,10 +183,13 @@ impl Connection {
         let app = self.app.clone();
         let heard = Arc::new(AtomicBool::new(false));
         let hears = heard.clone();
+        let unanswered = Unanswered::default();
+        let told = unanswered.clone();
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             hears.store(true, Ordering::Relaxed);
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(caller.clone());
+            request.extensions_mut().insert(told.clone());
             app.clone().oneshot(request)
         });
         let mut builder = auto::Builder::new(Executor);
@@ -231,7 +234,23 @@ impl Connection {
             }
         };
         if let Err(error) = ended {
+            // Noted before the connection is dropped, which is when its streams hear of it.
+            if is_keepalive_timeout(&*error) {
+                unanswered.note();
+            }
             tracing::debug!(address = %self.address, %error, "connection ended");
         }
     }
+}
+
+/// Has the other end answered no ping? hyper gives no other sign of it than its words.
+fn is_keepalive_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.to_string().contains("keep-alive timed out") {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }

@@ -38,7 +38,7 @@ pub struct ApplyNode {
 }
 
 pub(crate) fn apply(state: &mut State, cx: &Context, cmd: ApplyNode) -> Result<Vec<Event>, Rejected> {
-    name::check_node("metadata.name", &cmd.name)?;
+    super::check_node_name(state, "metadata.name", &cmd.name)?;
     name::check_labels("metadata.labels", &cmd.labels)?;
     name::check_annotations("metadata.annotations", &cmd.annotations)?;
     super::check_text("spec.hostname", &cmd.address, 0)?;

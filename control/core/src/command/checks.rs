@@ -1,9 +1,11 @@
 //! Checks that several commands share. Each answers with the refusal that the caller passes on.
 
 use crate::entry::Context;
+use crate::feature::Feature;
 use crate::id::{Epoch, Generation, NodeId, Revision, TokenId, is_well_formed};
 use crate::limits;
 use crate::model::{Certificate, Facts, MoveSettings, Node, Server, TokenPurpose, Workload};
+use crate::name;
 use crate::planted::planted;
 use crate::rejected::{Problem, Rejected};
 use crate::state::State;
@@ -13,6 +15,14 @@ pub(crate) fn check_id(field: &str, id: &str) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::new(field, format!("{id:?} must be 1 to {} of letters, digits, '_' and '-'", limits::ID_BYTES_MAX)))
+}
+
+/// The name of a node: by the rule for new ones, unless there is a node of that name, or a server that would let it in.
+pub(crate) fn check_node_name(state: &State, field: &str, name: &str) -> Result<(), Problem> {
+    if state.supports(Feature::Lifecycle) && state.node_by_name(name).is_none() {
+        return name::check_new_node(field, name);
+    }
+    name::check_node(field, name)
 }
 
 /// A SHA-256 in lowercase hex.
@@ -67,7 +77,7 @@ pub(crate) fn clip(text: &mut String, bytes_max: usize) {
 /// Cuts what an agent says about its machine to the limits.
 pub(crate) fn clip_facts(facts: &mut Facts) {
     let texts = [&mut facts.agent_version, &mut facts.os, &mut facts.arch, &mut facts.kernel, &mut facts.runtime];
-    for text in texts {
+    for text in texts.into_iter().chain([&mut facts.agent_commit, &mut facts.os_image, &mut facts.hostname]) {
         clip(text, limits::TEXT_BYTES_MAX);
     }
     for quantities in [&mut facts.capacity, &mut facts.allocatable] {

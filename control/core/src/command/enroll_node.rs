@@ -6,7 +6,6 @@ use crate::event::Event;
 use crate::id::{Generation, NodeId};
 use crate::limits;
 use crate::model::{Certificate, Connection, Facts, Node, TokenPurpose, TokenUse};
-use crate::name;
 use crate::planted::planted;
 use crate::rejected::Rejected;
 use crate::state::State;
@@ -52,7 +51,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: EnrollNode) -> Result<
         state.edit_join_token(cx, &token, |t| t.used = Some(used.clone()));
     }
     let token = checked?;
-    name::check_node("name", &cmd.name)?;
+    super::check_node_name(state, "name", &cmd.name)?;
     super::check_text("address", &cmd.address, 0)?;
     super::check_certificate("certificate", &cmd.certificate)?;
     super::check_fingerprint_free(state, &cmd.certificate.fingerprint, None, None)?;

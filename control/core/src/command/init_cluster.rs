@@ -3,7 +3,7 @@
 use crate::entry::Context;
 use crate::event::Event;
 use crate::id::Generation;
-use crate::model::{Ability, ApiToken, Cluster, Server};
+use crate::model::{ApiToken, Cluster, Server};
 use crate::rejected::{Problem, Rejected};
 use crate::state::State;
 
@@ -46,15 +46,14 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: InitCluster) -> Result
     }
     super::put_server::check(state, &cmd.server)?;
     super::put_api_token::check(state, &cmd.root_token)?;
-    if cmd.root_token.ability != Ability::Root || cmd.root_token.expires_at_ms.is_some() {
-        return Err(Problem::new("root_token", "must have the ability root and never expire").into());
+    let token = ApiToken { revoked_at_ms: None, ..cmd.root_token };
+    if !token.is_lasting_root() {
+        return Err(Problem::new("root_token", "must have the ability root, no scope, and never expire").into());
     }
     let mut server = cmd.server;
     server.joined_at_ms = cx.at_ms;
     server.certificate.generation = Generation(1);
-    let mut token = cmd.root_token;
-    token.created_at_ms = cx.at_ms;
-    token.revoked_at_ms = None;
+    let token = ApiToken { created_at_ms: cx.at_ms, last_used_ms: 0, ..token };
     let events = vec![
         Event::ClusterInitialised { cluster_id: cmd.cluster_id.clone() },
         Event::ServerAdded { server: server.id, name: server.name.clone() },

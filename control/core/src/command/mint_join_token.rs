@@ -5,7 +5,6 @@ use crate::event::Event;
 use crate::id::TokenId;
 use crate::limits;
 use crate::model::{JoinToken, TokenPurpose};
-use crate::name;
 use crate::rejected::{Problem, Rejected};
 use crate::state::State;
 
@@ -33,7 +32,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: MintJoinToken) -> Resu
     super::check_id("id", cmd.id.as_str())?;
     super::check_hash("hash", &cmd.hash)?;
     if let Some(bound) = &cmd.bound_name {
-        name::check_node("bound_name", bound)?;
+        super::check_node_name(state, "node_name", bound)?;
     }
     if cmd.purpose == TokenPurpose::Reenroll {
         let bound = cmd.bound_name.as_deref().unwrap_or_default();

@@ -10,6 +10,7 @@ mod apply_workload;
 mod cancel_drain;
 mod cancel_move;
 mod checkpoint_seen;
+mod checkpoint_token_use;
 mod checks;
 mod close_session;
 mod cordon;
@@ -36,6 +37,7 @@ mod revoke_placement;
 mod set_accepts;
 mod set_feature_level;
 mod set_labels;
+mod set_region;
 mod start_drain;
 mod start_move;
 mod suspend_workload;
@@ -48,6 +50,7 @@ pub use apply_workload::ApplyWorkload;
 pub use cancel_drain::CancelDrain;
 pub use cancel_move::CancelMove;
 pub use checkpoint_seen::{CheckpointSeen, Seen};
+pub use checkpoint_token_use::{ApiTokenUse, CheckpointTokenUse};
 pub use close_session::CloseSession;
 pub use cordon::{Cordon, Uncordon};
 pub use delete_node::DeleteNode;
@@ -73,16 +76,17 @@ pub use revoke_placement::RevokePlacement;
 pub use set_accepts::SetAccepts;
 pub use set_feature_level::SetFeatureLevel;
 pub use set_labels::SetLabels;
+pub use set_region::SetRegion;
 pub use start_drain::{StartDrain, plan_drain};
 pub use start_move::{StartMove, plan_move};
 pub use suspend_workload::{ResumeWorkload, SuspendWorkload};
 pub use transition_node::TransitionNode;
 
-pub(crate) use checks::clip;
 use checks::{
-    check_certificate, check_fingerprint_free, check_generation, check_hash, check_id, check_join_token, check_message,
-    check_not_moving, check_revision, check_session, check_text, clip_facts, move_settings,
+    check_certificate, check_fingerprint_free, check_generation, check_hash, check_id, check_message, check_not_moving,
+    check_revision, check_session, check_text, clip_facts, move_settings,
 };
+pub(crate) use checks::{check_join_token, check_node_name, clip};
 
 use crate::entry::Context;
 use crate::event::Event;
@@ -172,6 +176,10 @@ wire_oneof! {
         37 => ResumeWorkload(ResumeWorkload),
         /// Removes a volume that a node keeps in quarantine.
         38 => RemoveVolume(RemoveVolume),
+        /// Keeps the last use of API tokens.
+        49 => CheckpointTokenUse(CheckpointTokenUse),
+        /// Says where a node stands.
+        53 => SetRegion(SetRegion),
     }
 }
 
@@ -183,6 +191,7 @@ impl Command {
             self,
             Command::ReportStatus(_)
                 | Command::CheckpointSeen(_)
+                | Command::CheckpointTokenUse(_)
                 | Command::OpenSession(_)
                 | Command::CloseSession(_)
                 | Command::TransitionNode(_)
@@ -209,6 +218,7 @@ impl Command {
             Command::CloseSession(c) => close_session::apply(state, cx, c),
             Command::TransitionNode(c) => transition_node::apply(state, cx, c),
             Command::CheckpointSeen(c) => checkpoint_seen::apply(state, c),
+            Command::CheckpointTokenUse(c) => checkpoint_token_use::apply(state, c),
             Command::Cordon(c) => cordon::apply(state, cx, c.node, c.reason, false),
             Command::Uncordon(c) => cordon::apply(state, cx, c.node, c.reason, true),
             Command::SetLabels(c) => set_labels::apply(state, cx, c),
@@ -235,6 +245,7 @@ impl Command {
             Command::SuspendWorkload(c) => suspend_workload::apply(state, cx, &c.uid, c.expect_revision, true),
             Command::ResumeWorkload(c) => suspend_workload::apply(state, cx, &c.uid, c.expect_revision, false),
             Command::RemoveVolume(c) => remove_volume::apply(state, cx, c),
+            Command::SetRegion(c) => set_region::apply(state, cx, c),
         }
     }
 }

@@ -23,4 +23,19 @@ pub struct AuditRecord {
     /// What it was about: kind and name of the first object that changed, as `node/rack7-n2`.
     #[prost(string, tag = "6")]
     pub subject: String,
+    /// The id of the subject: names are used again, ids aren't. From here on empty before feature level 3.
+    #[prost(string, tag = "7")]
+    pub subject_id: String,
+    /// The name of the token or server that asked, as it was then.
+    #[prost(string, tag = "8")]
+    pub actor_name: String,
+    /// `host:port` that the request came from; empty for what the cluster did by itself.
+    #[prost(string, tag = "9")]
+    pub caller: String,
+    /// The subject's revision before; none = it was new, or has no revision.
+    #[prost(message, optional, tag = "10")]
+    pub before: Option<Revision>,
+    /// The subject's revision after; none = it is gone, or has no revision.
+    #[prost(message, optional, tag = "11")]
+    pub after: Option<Revision>,
 }

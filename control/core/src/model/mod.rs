@@ -10,6 +10,7 @@ mod cluster;
 mod drain;
 mod join_token;
 mod node;
+mod scope;
 mod server;
 mod spec;
 mod status;
@@ -23,6 +24,7 @@ pub use cluster::Cluster;
 pub use drain::{Blocked, Drain, DrainStatus};
 pub use join_token::{JoinToken, TokenPurpose, TokenUse};
 pub use node::{Connection, Facts, Node, NodeEvent, NodeEvents, NodeView, Quarantine, QuarantinedVolume, Session};
+pub use scope::Scope;
 pub use server::Server;
 pub use spec::{
     DatabaseSpec, Engine, HealthCheck, Ingress, Port, Probe, Protocol, Resources, ServiceSpec, VolumeKind, VolumeMount,

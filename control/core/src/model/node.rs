@@ -84,6 +84,12 @@ pub struct Node {
     /// release that did not ask.
     #[prost(uint32, tag = "23")]
     pub feature_level: u32,
+    /// Where it stands, in the operator's own words; empty = nobody said.
+    #[prost(string, tag = "27")]
+    pub region: String,
+    /// Since when `connection` is what it is, in ms since 1970; 0 = since before this was written down.
+    #[prost(uint64, tag = "28")]
+    pub connection_since_ms: u64,
 }
 
 /// A volume that is kept until somebody removes it: what was on it may be the only copy of something.
@@ -164,6 +170,15 @@ pub struct Facts {
     /// What of the capacity is for workloads.
     #[prost(btree_map = "string, uint64", tag = "7")]
     pub allocatable: BTreeMap<String, u64>,
+    /// From which source the agent was built; empty = it has not said.
+    #[prost(string, tag = "8")]
+    pub agent_commit: String,
+    /// As `Debian GNU/Linux 12 (bookworm)`.
+    #[prost(string, tag = "9")]
+    pub os_image: String,
+    /// What the machine calls itself.
+    #[prost(string, tag = "10")]
+    pub hostname: String,
 }
 
 /// The events of a node, oldest first; the newest 200.
@@ -226,6 +241,12 @@ impl Node {
             (true, Connection::Online) => NodeView::Ready,
             (true, Connection::Pending | Connection::Offline) => NodeView::NotReady,
         }
+    }
+
+    /// Since when it waits for its first session, in ms since 1970: since its machine was let in, or, without one, since it
+    /// was declared. None once it has connected.
+    pub fn waits_since_ms(&self) -> Option<u64> {
+        (self.connection == Connection::Pending).then(|| self.joined_at_ms.max(self.created_at_ms))
     }
 
     /// True when the operator lets workloads of this kind onto the node.

@@ -59,6 +59,7 @@ pub struct Resources {
 
 /// One container.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
+#[prost(skip_debug)]
 pub struct ServiceSpec {
     /// A DNS label, unique in the workload; its host name in the workload's network.
     #[prost(string, tag = "1")]
@@ -87,6 +88,23 @@ pub struct ServiceSpec {
     /// What it needs of its node.
     #[prost(message, optional, tag = "9")]
     pub resources: Option<Resources>,
+}
+
+/// Of the environment only the names are printed: passwords live there, and commands end up in logs through `{:?}`.
+impl std::fmt::Debug for ServiceSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServiceSpec")
+            .field("name", &self.name)
+            .field("image", &self.image)
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("env", &self.env.keys().collect::<Vec<_>>())
+            .field("volume_mounts", &self.volume_mounts)
+            .field("ports", &self.ports)
+            .field("health_check", &self.health_check)
+            .field("resources", &self.resources)
+            .finish()
+    }
 }
 
 /// A volume inside a container.

@@ -9,6 +9,7 @@ mod feature_level;
 mod lost;
 mod moves;
 mod node_health;
+mod pending;
 mod placement;
 
 use crate::command::Command;
@@ -31,6 +32,8 @@ pub struct Heard {
     /// When this leader last proposed to set a node offline while it suspected itself: note it when a decision with
     /// `suspects_itself` has such a command. The brake's pace counts from it.
     pub last_braked_ms: Option<u64>,
+    /// How the connection of a node's session broke, if it did and no newer session has begun.
+    pub cuts: BTreeMap<NodeId, Cut>,
     /// How long this leader has seen each running move where it is; kept by `observe`.
     pub moves: BTreeMap<MoveId, Watched>,
 }
@@ -56,6 +59,18 @@ impl Heard {
             }
         }
     }
+}
+
+/// A connection that broke without a goodbye.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The session that it carried.
+    pub epoch: Epoch,
+    /// When, on the leader's monotonic clock.
+    pub at_ms: u64,
+    /// True when the other end had answered nothing for a while: it stands still, or the network swallows what is sent.
+    /// False when it ended by itself, as when a process dies.
+    pub unanswered: bool,
 }
 
 /// Since when a move stands where it stands, on the leader's monotonic clock.
@@ -97,6 +112,8 @@ pub struct Settings {
     pub brake_nodes_min: usize,
     /// While it suspects itself it sets one node offline in this time.
     pub brake_interval_ms: u64,
+    /// How long a node may wait for its first session until people are told that it has never connected.
+    pub pending_stale_ms: u64,
     /// Placements, and deletions, asked for in one pass; the rest follows in the next.
     pub commands_per_pass_max: usize,
     /// The highest feature level that this leader supports.
@@ -110,6 +127,7 @@ impl Default for Settings {
             lost_grace_ms: 180_000,
             brake_nodes_min: 3,
             brake_interval_ms: 5_000,
+            pending_stale_ms: 300_000,
             commands_per_pass_max: 256,
             feature_level_max: crate::FEATURE_LEVEL,
         }
@@ -127,6 +145,8 @@ pub struct Decision {
     pub reasons: Vec<String>,
     /// True while more than half of the nodes are silent: check the quorum first, the fault may be the leader's own.
     pub suspects_itself: bool,
+    /// Nodes that have waited too long for their first session, each to be told once.
+    pub never_connected: Vec<NodeId>,
 }
 
 /// Compares state and ears, and decides. `now_mono_ms` is the leader's monotonic clock.
@@ -134,6 +154,7 @@ pub fn reconcile(state: &State, heard: &Heard, settings: &Settings, now_mono_ms:
     let mut decision = Decision::default();
     feature_level::decide(state, settings, &mut decision);
     node_health::decide(state, heard, settings, now_mono_ms, &mut decision);
+    pending::decide(state, heard, settings, now_mono_ms, &mut decision);
     placement::decide(state, settings, &mut decision);
     lost::decide(state, heard, settings, now_mono_ms, &mut decision);
     expiry::decide(state, heard, settings, now_mono_ms, &mut decision);

@@ -2,6 +2,10 @@
 //!
 //! When more than half of the online nodes have been silent for half a timeout, the leader suspects itself first: it
 //! says so, and sets one node offline at a time, slowly.
+//!
+//! The reason says what kind of silence it was, as far as it can be told from here: a connection that ended (a process that
+//! died, a machine that was switched off in order), one that answered no more (a machine that stands still, a network that
+//! swallows), one that is open while no heartbeat comes (an agent that hangs), or none at all under this leader.
 
 use super::{Decision, Heard, Settings, wake};
 use crate::command::{Command, TransitionNode};
@@ -57,9 +61,28 @@ pub(super) fn decide(state: &State, heard: &Heard, settings: &Settings, now_ms: 
         due.truncate(1);
     }
     for (last_ms, node, session) in due {
-        let reason = format!("no heartbeat for {} ms", now_ms.saturating_sub(last_ms));
+        let reason = silence(heard, node, session, last_ms, now_ms);
         decision.reasons.push(format!("node {}: {reason}", node.name));
         decision.commands.push(transition(node, session, Connection::Offline, &reason));
+    }
+}
+
+/// Why a node is taken for gone, for people.
+fn silence(heard: &Heard, node: &Node, session: &Session, last_ms: u64, now_ms: u64) -> String {
+    let seconds = |ms: u64| format!("{}.{} s", ms / 1_000, ms % 1_000 / 100);
+    let silent = seconds(now_ms.saturating_sub(last_ms));
+    let was_heard = heard.nodes.get(&node.id).is_some_and(|heard| heard.epoch == session.epoch);
+    let cut = heard.cuts.get(&node.id).filter(|cut| cut.epoch == session.epoch);
+    match cut {
+        Some(cut) => {
+            let ago = seconds(now_ms.saturating_sub(cut.at_ms));
+            let how = if cut.unanswered { "answered no more and was given up" } else { "broke" };
+            format!("no heartbeat for {silent}; its connection {how} {ago} ago")
+        }
+        None if was_heard => {
+            format!("no heartbeat for {silent}, though its connection is open: its agent stands still")
+        }
+        None => format!("it has not come back in the {silent} since this server leads"),
     }
 }
 

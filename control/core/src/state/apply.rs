@@ -1,6 +1,7 @@
 //! Applying an entry: time, incarnation fence, idempotency, the command itself, audit, and what to store.
 
 use super::{Key, State, StoredReply};
+use crate::audit::{Asked, Before};
 use crate::command::Command;
 use crate::entry::{Applied, Context, Entry};
 use crate::event::Event;
@@ -47,9 +48,10 @@ impl State {
             let current = cluster.incarnation.to_string();
             return Err(Rejected::WrongIncarnation { given: entry.incarnation.to_string(), current });
         }
-        let Entry { request_id, actor, command, .. } = entry;
+        let Entry { request_id, actor, command, caller, .. } = entry;
         let (name, audited) = (command.name(), command.is_audited());
         let subject = Subject::of(&command, self);
+        let before = Before::of(&command, &subject, self);
         let events = self.apply(cx, command)?;
         let answer = subject.answer(self, &events);
         let reply = Reply { revision: cx.revision, changed: !events.is_empty(), answer };
@@ -58,15 +60,8 @@ impl State {
             && !skipped
             && let Some(first) = events.first()
         {
-            let object = first.object();
-            self.push_audit(AuditRecord {
-                revision: cx.revision,
-                at_ms: cx.at_ms,
-                actor: actor.clone(),
-                request_id: request_id.clone(),
-                command: name.to_owned(),
-                subject: format!("{}/{}", object.kind.as_str(), object.name),
-            });
+            let asked = Asked { actor: actor.clone(), request_id: request_id.clone(), caller, command: name };
+            self.push_audit(before.record(self, cx, asked, first));
         }
         if !request_id.is_empty() && !planted("retry-applied-twice") {
             let (command, reply) = (name.to_owned(), reply.clone());
@@ -122,8 +117,10 @@ fn check_entry(entry: &Entry) -> Result<(), Problem> {
         let rule = format!("must be at most {} visible ASCII characters", limits::REQUEST_ID_BYTES_MAX);
         return Err(Problem::new("request_id", rule));
     }
-    if entry.actor.len() > limits::TEXT_BYTES_MAX {
-        return Err(Problem::new("actor", format!("has more than {} bytes", limits::TEXT_BYTES_MAX)));
+    for (field, text) in [("actor", &entry.actor), ("caller", &entry.caller)] {
+        if text.len() > limits::TEXT_BYTES_MAX {
+            return Err(Problem::new(field, format!("has more than {} bytes", limits::TEXT_BYTES_MAX)));
+        }
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::{Key, State};
 use crate::entry::Context;
 use crate::event::Event;
+use crate::feature::Feature;
 use crate::id::{DrainId, MoveId, NodeId, ServerId, TokenId, WorkloadUid};
 use crate::limits;
 use crate::model::{
@@ -79,7 +80,11 @@ impl State {
         if from == to {
             return Vec::new();
         }
-        self.edit_node(cx, id, |node| node.connection = to);
+        let since_ms = if self.supports(Feature::Lifecycle) { cx.at_ms } else { 0 };
+        self.edit_node(cx, id, |node| {
+            node.connection = to;
+            node.connection_since_ms = since_ms;
+        });
         let (from_text, to_text) = (from.to_string(), to.to_string());
         let event = NodeEvent { at_ms: cx.at_ms, from: from_text, to: to_text, reason: reason.to_owned() };
         self.push_node_event(id, event);
@@ -135,6 +140,13 @@ impl State {
         let Some(token) = self.api_tokens.get_mut(id) else { return };
         change(token);
         token.revision = cx.revision;
+        self.dirty.insert(Key::ApiToken(id.clone()));
+    }
+
+    /// Writes down a later use. The token's revision stays: nothing about it changed.
+    pub(crate) fn raise_last_used(&mut self, id: &TokenId, at_ms: u64) {
+        let Some(token) = self.api_tokens.get_mut(id).filter(|token| token.last_used_ms < at_ms) else { return };
+        token.last_used_ms = at_ms;
         self.dirty.insert(Key::ApiToken(id.clone()));
     }
 

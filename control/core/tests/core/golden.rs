@@ -126,6 +126,38 @@ fn history_of_volumes() -> World {
     world
 }
 
+/// A history with what feature level 3 brought about access: scopes, last uses, and records that say more.
+fn history_of_access() -> World {
+    let mut world = World::that_knows(Feature::Lifecycle);
+    let a = world.node("a");
+    let scopes = vec![format!("node:{a}"), "workload:shop-".to_owned()];
+    let made = ApiToken { scopes, created_by: "token:root".into(), ..api_token("ci", Ability::Write) };
+    world.ok(PutApiToken { token: ApiToken { expires_at_ms: Some(9_000_000), ..made } });
+    world.ok(CheckpointTokenUse { used: vec![ApiTokenUse { token: "ci".into(), at_ms: 2_000_000 }] });
+    let cordon = Entry { actor: "token:ci".into(), ..world.entry(Cordon { node: a, reason: "disk".into() }) };
+    world.apply(cordon).reply.unwrap();
+    world.ok(RevokeApiToken { id: "ci".into(), forget: false });
+    world
+}
+
+/// A history with what nodes said and were given with feature level 3.
+fn history_of_health() -> World {
+    let mut world = World::that_knows(Feature::Lifecycle);
+    let a = world.enrolled("a");
+    let open = world.open_command(&a);
+    let facts = Facts {
+        agent_version: "0.3.0".into(),
+        agent_commit: "0123456789ab".into(),
+        os_image: "Debian GNU/Linux 12 (bookworm)".into(),
+        hostname: "rack7-n2".into(),
+        ..Default::default()
+    };
+    world.ok(OpenSession { facts, ..open });
+    world.ok(SetRegion { node: a.clone(), region: "eu-west".into() });
+    world.ok(CloseSession { node: a.clone(), epoch: world.epoch(&a), reason: "end".into() });
+    world
+}
+
 /// Length and bytes, one after the other.
 fn pack(parts: &[Vec<u8>]) -> Vec<u8> {
     parts.iter().flat_map(|part| (part.len() as u32).to_le_bytes().into_iter().chain(part.iter().copied())).collect()
@@ -152,7 +184,8 @@ fn golden(name: &str, fresh: &[Vec<u8>]) -> Vec<Vec<u8>> {
 
 #[test]
 fn the_history_has_every_command() {
-    let worlds = [history(), history_of_moves(), history_of_volumes()];
+    let mut worlds = vec![history(), history_of_moves(), history_of_volumes()];
+    worlds.extend([history_of_access(), history_of_health()]);
     let mut names: Vec<_> = worlds.iter().flat_map(|world| &world.log).map(|(_, entry)| entry.command.name()).collect();
     names.sort();
     names.dedup();
@@ -164,6 +197,8 @@ fn an_old_log_gives_the_same_state() {
     same_state(&history(), "log-v1.bin", "state-v1.bin");
     same_state(&history_of_moves(), "log-v2.bin", "state-v2.bin");
     same_state(&history_of_volumes(), "log-v2-volumes.bin", "state-v2-volumes.bin");
+    same_state(&history_of_access(), "log-v3-access.bin", "state-v3-access.bin");
+    same_state(&history_of_health(), "log-v3-health.bin", "state-v3-health.bin");
 }
 
 fn same_state(world: &World, log: &str, stored: &str) {

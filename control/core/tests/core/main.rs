@@ -4,11 +4,14 @@
 
 mod world;
 
+mod access;
 mod codec;
 mod dependants;
 mod drains;
+mod enrolment;
 mod entries;
 mod golden;
+mod health;
 mod invariants;
 mod levels;
 mod move_exploration;

@@ -72,6 +72,7 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
             let labels = labels(&[("site", &format!("s{b}"))]);
             SetLabels { node, labels, expect_revision: (c == 0).then_some(Revision(u64::from(d))) }.into()
         }
+        15 if d == 3 => SetRegion { node, region: if b == 0 { String::new() } else { format!("r{b}") } }.into(),
         15 => SetAccepts { node, app: b != 0, database: true, build: c == 0 }.into(),
         16 => ApplyNode {
             node: NodeId::new(format!("nd_m{number}")),
@@ -107,6 +108,16 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
         }
         24 if c == 0 => RevokeApiToken { id: TokenId::new(format!("t{a}")), forget: b == 0 }.into(),
         24 if c == 1 => RevokeApiToken { id: "root".into(), forget: b == 0 }.into(),
+        24 if c == 2 && d == 3 => {
+            CheckpointTokenUse { used: vec![ApiTokenUse { token: TokenId::new(format!("t{a}")), at_ms: number }] }
+                .into()
+        }
+        24 if c == 3 && d > 1 => {
+            let scope = if d == 2 { format!("node:{node}") } else { format!("workload:w{b}") };
+            let creator = if b == 0 { "token:root".to_owned() } else { format!("token:t{b}") };
+            let token = api_token(&format!("t{a}"), Ability::ALL[usize::from(b) % 3]);
+            PutApiToken { token: ApiToken { scopes: vec![scope], created_by: creator, ..token } }.into()
+        }
         24 => PutApiToken { token: api_token(&format!("t{a}"), Ability::ALL[usize::from(b) % 3]) }.into(),
         26..=43 => move_command(world, which, (node, uid), (a, b, c, d), number),
         _ if c == 0 && d == 0 => Incarnate { incarnation: world.state.incarnation() + u64::from(a) }.into(),
@@ -264,8 +275,12 @@ fn apply_workload(world: &World, kind: WorkloadKind, (a, b, c, d): (u8, u8, u8, 
 }
 
 fn run(steps: &[Dice]) -> World {
-    // Every other history begins before moves were known.
-    let mut world = if steps.len().is_multiple_of(2) { World::moving() } else { World::new() };
+    // Some histories begin before moves were known, some before what came after them.
+    let mut world = match steps.len() % 3 {
+        0 => World::that_knows(Feature::Lifecycle),
+        1 => World::new(),
+        _ => World::moving(),
+    };
     for name in ["n0", "n1", "n2"] {
         let node = world.node(name);
         let mut open = world.open_command(&node);

@@ -107,6 +107,7 @@ impl World {
             request_id: String::new(),
             actor: "token:test".into(),
             command: command.into(),
+            caller: "10.0.0.9:4711".into(),
         }
     }
 
@@ -128,12 +129,27 @@ impl World {
             assert_eq!(hash, self.state.state_hash(), "{name} was refused and changed something");
             assert_eq!(before, self.state, "{name} was refused and changed something derived");
         }
+        self.check_audit(&before, &applied);
         let mut violations = invariant::check(&self.state);
         violations.extend(invariant::check_step(&before, &self.state));
         assert!(violations.is_empty(), "after {name}: {violations:#?}");
         let dump: BTreeMap<_, _> = self.state.dump().into_iter().collect();
         assert_eq!(self.stored, dump, "what {name} stored is not what the state has");
         applied
+    }
+
+    /// A record of this entry says what the two states say.
+    fn check_audit(&self, before: &State, applied: &Applied) {
+        let Some(record) = self.state.audit().next_back().filter(|r| r.revision.0 == self.revision) else { return };
+        if !before.supports(Feature::Lifecycle) {
+            let told = (&record.caller, &record.actor_name, &record.subject_id, record.before, record.after);
+            assert_eq!(told, (&String::new(), &String::new(), &String::new(), None, None));
+            return;
+        }
+        let object = applied.events.first().expect("what is recorded has happened").object();
+        let told = (&record.subject_id, record.before, record.after);
+        let so = (&object.id, before.revision_of(&object), self.state.revision_of(&object));
+        assert_eq!(told, so, "the record of {} about {}", record.command, record.subject);
     }
 
     /// The command must be accepted.

@@ -18,21 +18,14 @@ pub struct Nodes {
 #[derive(Debug, Subcommand)]
 pub enum NodesCommand {
     /// List nodes.
-    List,
+    List(NodesList),
     /// Show one node.
     Get {
         /// Name or id.
         node: String,
     },
-    /// Print the command that adds a node, with a join token inside.
-    Add {
-        /// Only a node of this name may join with it.
-        #[arg(long)]
-        name: Option<String>,
-        /// How long the token is valid (1 minute to 1 day; default 15m).
-        #[arg(long, value_name = "TIME", value_parser = duration)]
-        ttl: Option<Duration>,
-    },
+    /// Print the commands that add a node, with a join token inside.
+    Add(NodesAdd),
     /// Print a join token alone.
     JoinToken {
         /// Only a node of this name may join with it.
@@ -114,6 +107,25 @@ pub enum NodesCommand {
     Placement(Placement),
     /// Volumes that the node keeps in quarantine: copies that no longer count. Lists them, or removes one.
     Volumes(Volumes),
+    /// Whether it is heard and ready, since when, and what to do if not.
+    #[command(after_help = "Example:\n  caractrl nodes health rack7-n2")]
+    Health {
+        /// Name or id.
+        node: String,
+    },
+    /// Show or say where a node stands, in words of your own.
+    #[command(
+        after_help = "Examples:\n  caractrl nodes region rack7-n2 eu-west\n  caractrl nodes region rack7-n2 --clear"
+    )]
+    Region {
+        /// Name or id.
+        node: String,
+        /// Its new region; shows the present one when it is left out.
+        region: Option<String>,
+        /// Remove it.
+        #[arg(long, conflicts_with = "region")]
+        clear: bool,
+    },
     /// When it was online and offline, and why.
     Events {
         /// Name or id.
@@ -122,6 +134,41 @@ pub enum NodesCommand {
         #[arg(long, default_value_t = 20)]
         limit: u32,
     },
+}
+
+/// `nodes list`.
+#[derive(Debug, Default, Args)]
+#[command(after_help = "Example:\n  caractrl nodes list --q rack7 --limit 20 --offset 40")]
+pub struct NodesList {
+    /// Only nodes with this in their name.
+    #[arg(long, value_name = "TEXT")]
+    pub q: Option<String>,
+    /// At most so many.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
+    /// After so many.
+    #[arg(long, value_name = "N")]
+    pub offset: Option<u32>,
+}
+
+/// `nodes add`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  caractrl nodes add --name rack7-n2
+  caractrl nodes add --name rack7-n2 --advertise 10.0.0.21 --ttl 1h")]
+pub struct NodesAdd {
+    /// Only a node of this name may join with it; without one the machine's host name is asked for.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Host or IP address where other nodes reach it; without one they must be able to resolve its host name.
+    #[arg(long, value_name = "ADDRESS")]
+    pub advertise: Option<String>,
+    /// How long the token is valid (1 minute to 1 day; default 15m).
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub ttl: Option<Duration>,
+    /// HOST:PORT under which the machine reaches a server, when that is not how the servers know themselves.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub control_plane_addr: Option<String>,
 }
 
 /// `servers`.

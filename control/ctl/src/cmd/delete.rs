@@ -17,9 +17,9 @@ pub(super) async fn run(cx: &Context, args: &Delete) -> Outcome {
     for (kind, name) in targets {
         match kind {
             Kind::Node => nodes::delete(cx, &client, &name, args.yes).await?,
-            Kind::Token => {
+            Kind::Token | Kind::ApiToken => {
                 client.delete(&format!("{}/{}", kind.path(), segment(&name))).await?;
-                cx.ui.data(&format!("token/{name} revoked"));
+                cx.ui.data(&format!("{}/{name} revoked", kind.singular()));
             }
             _ => workload(cx, &client, kind, &name, args).await?,
         }

@@ -20,7 +20,7 @@ pub(super) async fn run(cx: &Context, args: &Target) -> Outcome {
             kind.plural()
         )));
     };
-    if matches!(kind, Kind::Server | Kind::Token) {
+    if matches!(kind, Kind::Server | Kind::Token | Kind::ApiToken) {
         return Err(Failure::usage(format!("a {} has no more than its line", kind.singular()))
             .next(format!("caractrl get {} -o wide", kind.plural())));
     }

@@ -65,7 +65,7 @@ fn example(kind: Kind) -> Option<&'static str> {
         Kind::App => Some(include_str!("../../../../deploy/examples/hello.yaml")),
         Kind::Project => Some(include_str!("../../../../deploy/examples/shop.yaml")),
         Kind::Database => Some(include_str!("../../../../deploy/examples/database.yaml")),
-        Kind::Workload | Kind::Server | Kind::Token => None,
+        Kind::Workload | Kind::Server | Kind::Token | Kind::ApiToken => None,
     }
 }
 

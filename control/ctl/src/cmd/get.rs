@@ -15,8 +15,10 @@ pub(super) async fn run(cx: &Context, args: &Get) -> Outcome {
     let (kind, name) = target(&args.kind, args.name.as_deref())?;
     let client = cx.client()?;
     match (args.watch, kind) {
-        (true, Kind::Server | Kind::Token) => Err(Failure::usage(format!("{} can't be watched", kind.plural()))
-            .next("watch nodes, apps, projects, databases or workloads")),
+        (true, Kind::Server | Kind::Token | Kind::ApiToken) => {
+            Err(Failure::usage(format!("{} can't be watched", kind.plural()))
+                .next("watch nodes, apps, projects, databases or workloads"))
+        }
         (true, _) => super::watch::run(cx, &client, kind, name.as_deref()).await,
         (false, _) => once(cx, &client, kind, name.as_deref()).await,
     }
@@ -37,7 +39,12 @@ async fn once(cx: &Context, client: &Client, kind: Kind, name: Option<&str>) -> 
 
 /// Prints a list in the wanted format.
 pub(super) async fn list(cx: &Context, client: &Client, kind: Kind) -> Outcome {
-    let list = fetch(cx, client, kind).await?;
+    list_of(cx, client, kind, "").await
+}
+
+/// The same of what a query (`?...`) leaves of it.
+pub(super) async fn list_of(cx: &Context, client: &Client, kind: Kind, query: &str) -> Outcome {
+    let list = fetch_of(cx, client, kind, query).await?;
     if cx.ui.structured() {
         let value = json!({
             "apiVersion": list.api_version, "kind": list.kind, "revision": list.revision, "items": list.items,
@@ -55,7 +62,8 @@ fn first_step(kind: Kind) -> &'static str {
     match kind {
         Kind::Node => " next: `caractrl nodes add` prints the command that adds one",
         Kind::App | Kind::Project | Kind::Database | Kind::Workload => " next: `caractrl apply -f FILE`",
-        Kind::Server | Kind::Token => "",
+        Kind::Token => " next: `caractrl nodes join-token` makes one",
+        Kind::Server | Kind::ApiToken => "",
     }
 }
 
@@ -112,7 +120,11 @@ pub(super) async fn object(cx: &Context, client: &Client, kind: Kind, name: &str
 
 /// Reads a list.
 pub(super) async fn fetch(cx: &Context, client: &Client, kind: Kind) -> Outcome<List<Value>> {
-    let answer = client.get_raw(kind.path()).await?;
+    fetch_of(cx, client, kind, "").await
+}
+
+async fn fetch_of(cx: &Context, client: &Client, kind: Kind, query: &str) -> Outcome<List<Value>> {
+    let answer = client.get_raw(&format!("{}{query}", kind.path())).await?;
     banner(cx, &answer);
     Ok(answer.json()?)
 }

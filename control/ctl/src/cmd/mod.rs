@@ -3,6 +3,7 @@
 mod answer;
 mod apply;
 mod ask;
+mod audit;
 mod completion;
 mod ctx;
 mod databases;
@@ -14,6 +15,7 @@ mod get;
 mod logs;
 mod nodes;
 mod servers;
+mod tokens;
 mod version;
 mod watch;
 mod workloads;
@@ -71,6 +73,8 @@ async fn dispatch(cx: &Context, command: Command) -> Outcome {
         Command::Databases(args) => databases::run(cx, args.command).await,
         Command::Projects(args) => workloads::run(cx, Kind::Project, args.command).await,
         Command::Servers(args) => servers::run(cx, args.command).await,
+        Command::Tokens(args) => tokens::run(cx, args.command).await,
+        Command::Audit(args) => audit::run(cx, args).await,
         Command::Ctx(args) => ctx::run(cx, args.command),
         Command::Completion(args) => completion::run(cx, args.shell),
         Command::Version => version::run(cx),

@@ -1,11 +1,15 @@
 //! `nodes`: joining, cordoning, labels, events, deletion; moving has files of its own.
 
+mod add;
 mod drain;
 mod drains;
+mod health;
+mod list;
 mod lost;
 mod move_workload;
 mod moves;
 mod placement;
+mod region;
 mod volumes;
 
 use std::collections::BTreeMap;
@@ -16,7 +20,7 @@ use cara_proto::rest::{Accepts, ConnectionEvent, JoinTokenRequest, List, MintedT
 use serde_json::{Value, json};
 
 use super::{Context, get, segment, with_suggestion};
-use crate::cli::NodesCommand;
+use crate::cli::{NodesCommand, NodesList};
 use crate::client::{Answer, Client, ClientError};
 use crate::failure::{Failure, Outcome, exit};
 use crate::kind::Kind;
@@ -24,16 +28,16 @@ use crate::view;
 
 pub(super) async fn run(cx: &Context, command: Option<NodesCommand>) -> Outcome {
     let client = cx.client()?;
-    match command.unwrap_or(NodesCommand::List) {
-        NodesCommand::List => get::list(cx, &client, Kind::Node).await,
+    match command.unwrap_or(NodesCommand::List(NodesList::default())) {
+        NodesCommand::List(words) => list::run(cx, &client, &words).await,
         NodesCommand::Get { node } => {
             let node = get::object(cx, &client, Kind::Node, &node).await?;
             get::show(cx, Kind::Node, &node)
         }
-        NodesCommand::Add { name, ttl } => add(cx, &client, name, ttl).await,
+        NodesCommand::Add(words) => add::run(cx, &client, words).await,
         NodesCommand::JoinToken { revoke: Some(id), .. } => {
             client.delete(&format!("/nodes/join-tokens/{}", segment(&id))).await?;
-            cx.ui.data(&format!("token/{id} revoked"));
+            cx.ui.data(&format!("join-token/{id} revoked"));
             Ok(())
         }
         NodesCommand::JoinToken { name, ttl, revoke: None } => join_token(cx, &client, name, ttl).await,
@@ -53,6 +57,8 @@ pub(super) async fn run(cx: &Context, command: Option<NodesCommand>) -> Outcome 
         NodesCommand::Lost(words) => lost::run(cx, &client, &words).await,
         NodesCommand::Placement(words) => placement::run(cx, &client, &words).await,
         NodesCommand::Volumes(words) => volumes::run(cx, &client, &words).await,
+        NodesCommand::Health { node } => health::run(cx, &client, &node).await,
+        NodesCommand::Region { node, region, clear } => region::run(cx, &client, &node, region, clear).await,
         NodesCommand::Events { node, limit } => events(cx, &client, &node, limit).await,
     }
 }
@@ -73,30 +79,9 @@ fn path(node: &str, rest: &str) -> String {
 }
 
 async fn mint(client: &Client, name: Option<String>, ttl: Option<Duration>) -> Outcome<MintedToken> {
-    let request = JoinTokenRequest { ttl_seconds: ttl.map(|t| t.as_secs()), node_name: name };
+    let request =
+        JoinTokenRequest { ttl_seconds: ttl.map(|t| t.as_secs()), node_name: name, ..JoinTokenRequest::default() };
     Ok(client.post("/nodes/join-tokens", &request).await?.json()?)
-}
-
-async fn add(cx: &Context, client: &Client, name: Option<String>, ttl: Option<Duration>) -> Outcome {
-    let minted = mint(client, name.clone(), ttl).await?;
-    if cx.ui.structured() {
-        return cx.ui.value(&serde_json::to_value(&minted).unwrap_or_default());
-    }
-    let name = name.unwrap_or_else(|| "NAME".to_owned());
-    cx.ui.note(&format!("A join token for one node, valid until {}. It is shown this once.", minted.expires_at));
-    let text = format!(
-        "With the binary, on the new machine:\n  \
-         cara-agent --data-dir /var/lib/cara-agent --name {name} --advertise ADDRESS --token {token}\n\n\
-         With Docker, on the new machine (the image of deploy/Dockerfile):\n  \
-         docker run -d --name cara-agent --restart unless-stopped --network host --user 0 \\\n    \
-         -v /var/run/docker.sock:/var/run/docker.sock -v cara-agent:/var/lib/cara \\\n    \
-         caravanserai cara-agent --data-dir /var/lib/cara/agent --name {name} --advertise ADDRESS \\\n    \
-         --token {token}",
-        token = minted.token,
-    );
-    cx.ui.data(&text);
-    cx.ui.note("\nADDRESS is what other machines reach it by. Then: caractrl nodes list");
-    Ok(())
 }
 
 async fn join_token(cx: &Context, client: &Client, name: Option<String>, ttl: Option<Duration>) -> Outcome {
@@ -104,6 +89,7 @@ async fn join_token(cx: &Context, client: &Client, name: Option<String>, ttl: Op
     if cx.ui.structured() {
         return cx.ui.value(&serde_json::to_value(&minted).unwrap_or_default());
     }
+    add::notes(cx, &minted);
     cx.ui.note(&format!("Token {} for one node, valid until {}. It is shown this once.", minted.id, minted.expires_at));
     cx.ui.data(&minted.token);
     Ok(())

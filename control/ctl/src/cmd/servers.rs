@@ -45,7 +45,7 @@ pub(super) async fn list(cx: &Context, client: &Client) -> Outcome {
 }
 
 async fn join_token(cx: &Context, client: &Client, ttl: Option<Duration>) -> Outcome {
-    let request = JoinTokenRequest { ttl_seconds: ttl.map(|t| t.as_secs()), node_name: None };
+    let request = JoinTokenRequest { ttl_seconds: ttl.map(|t| t.as_secs()), ..JoinTokenRequest::default() };
     let minted: MintedToken = client.post("/servers/join-tokens", &request).await?.json()?;
     if cx.ui.structured() {
         return cx.ui.value(&serde_json::to_value(&minted).unwrap_or_default());
@@ -55,7 +55,7 @@ async fn join_token(cx: &Context, client: &Client, ttl: Option<Duration>) -> Out
         return Ok(());
     }
     cx.ui.note(&format!("Valid once, until {}. On the new machine:", minted.expires_at));
-    cx.ui.data(&format!("  {}", minted.join_command));
+    cx.ui.data(&format!("  {}", minted.join_commands.binary));
     cx.ui.note("Then start cara-server there; it catches up and becomes a voter: caractrl servers");
     Ok(())
 }

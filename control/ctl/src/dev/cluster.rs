@@ -156,7 +156,7 @@ impl Cluster {
     }
 
     async fn mint(&self, path: &str, node_name: Option<String>) -> Result<MintedToken, DevError> {
-        let request = JoinTokenRequest { ttl_seconds: None, node_name };
+        let request = JoinTokenRequest { node_name, ..JoinTokenRequest::default() };
         Ok(self.client()?.post(path, &request).await?.json()?)
     }
 

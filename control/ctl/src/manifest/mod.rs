@@ -86,7 +86,7 @@ fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Node => 0,
         Kind::Database => 1,
-        Kind::App | Kind::Project | Kind::Workload | Kind::Server | Kind::Token => 2,
+        Kind::App | Kind::Project | Kind::Workload | Kind::Server | Kind::Token | Kind::ApiToken => 2,
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn check(kind: Kind, spec: &WorkloadSpec) -> Result<(), String> {
                 format!("spec.{field} is for kind Database only, this is kind {}", kind.title())
             })
         }
-        Kind::Node | Kind::Workload | Kind::Server | Kind::Token => Ok(()),
+        Kind::Node | Kind::Workload | Kind::Server | Kind::Token | Kind::ApiToken => Ok(()),
     }
 }
 

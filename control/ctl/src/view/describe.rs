@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::node::certificate;
+use super::node::{agent, certificate, connection};
 use super::{image, list, pairs, ready, text};
 use crate::kind::Kind;
 use crate::out::{Table, age, clean};
@@ -31,11 +31,12 @@ pub(crate) fn describe(kind: Kind, object: &Value, now_ms: u64) -> String {
 
 fn node(page: &mut Page, node: &Value, now_ms: u64) {
     page.field("State", text(node, "/status/state"));
-    page.field("Connection", text(node, "/status/connection"));
+    page.field("Connection", connection(node));
     page.field("Schedulable", text(node, "/status/schedulable"));
     page.field("Given up", text(node, "/status/lost"));
     page.field("Hostname", text(node, "/spec/hostname"));
     page.field("Address", text(node, "/status/address"));
+    page.field("Region", text(node, "/status/region"));
     page.field("Workloads", text(node, "/status/workloads"));
     page.field("Accepts", accepts(node));
     let beat = text(node, "/status/lastHeartbeat");
@@ -51,15 +52,34 @@ fn node(page: &mut Page, node: &Value, now_ms: u64) {
     page.inner("Generation", text(node, "/status/certificate/generation"));
     page.inner("Fingerprint", text(node, "/status/certificate/fingerprint"));
     page.section("Agent");
+    page.inner("Version", agent(node));
     for (label, pointer) in [
-        ("Version", "version"),
+        ("Commit", "commit"),
         ("Feature level", "featureLevel"),
         ("System", "os"),
+        ("Image", "osImage"),
         ("Architecture", "arch"),
+        ("Hostname", "hostname"),
         ("Kernel", "kernel"),
         ("Runtime", "runtime"),
     ] {
         page.inner(label, text(node, &format!("/status/agent/{pointer}")));
+    }
+    network(page, node);
+}
+
+fn network(page: &mut Page, node: &Value) {
+    page.section("Network");
+    for (label, pointer) in [
+        ("Address", "ip"),
+        ("Name", "dnsName"),
+        ("Reached", "mode"),
+        ("Agent's port", "agentPort"),
+        ("Download", "throughput/download"),
+        ("Upload", "throughput/upload"),
+        ("Measured", "throughput/lastTestTime"),
+    ] {
+        page.inner(label, text(node, &format!("/status/network/{pointer}")));
     }
 }
 

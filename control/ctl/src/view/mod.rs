@@ -1,6 +1,8 @@
 //! Objects of the API as rows of tables. They are read as JSON values by path, so that this program also shows what
 //! a newer server sends; the tests make them from the types of `cara-proto`, so that a renamed field is noticed.
 
+mod api_token;
+mod audit;
 mod describe;
 pub(crate) mod drains;
 pub(crate) mod moves;
@@ -15,8 +17,9 @@ use serde_json::Value;
 use crate::kind::Kind;
 use crate::out::Table;
 
+pub(crate) use audit::audit;
 pub(crate) use describe::describe;
-pub(crate) use node::events;
+pub(crate) use node::{conditions, events};
 pub(crate) use placement::{placement, volumes};
 pub(crate) use server::{rows as server_rows, summary};
 pub(crate) use workload::{image, ready};
@@ -29,6 +32,7 @@ pub(crate) fn table(kind: Kind, items: &[Value], wide: bool, now_ms: u64) -> Tab
         Kind::Workload => workload::table(items, wide, true, now_ms),
         Kind::Server => server::table(items, wide),
         Kind::Token => token::table(items, now_ms),
+        Kind::ApiToken => api_token::table(items, wide, now_ms),
     }
 }
 

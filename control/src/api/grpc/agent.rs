@@ -1,21 +1,19 @@
 //! Agents: enrolment, renewal, logs; sessions are in `session`.
 
 use cara_core::command::{EnrollNode, RenewCertificate};
-use cara_core::model::TokenPurpose;
 use cara_core::{Answer, Command, NodeId, Rejected};
 use cara_proto::agent::agent_server::Agent;
 use cara_proto::agent::{
     AgentFrame, EnrollRequest, EnrollResponse, LogChunk, LogsDone, RenewRequest, RenewResponse, ServerFrame,
 };
-use cara_transport::{JoinToken, Role};
+use cara_transport::{JoinToken, Role, Unanswered};
 use futures_util::stream::BoxStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{check_leads, peer, session};
+use super::{check_leads, peer, preflight, session};
 use crate::api::SharedApi;
 use crate::error::{ApiError, chain};
 use crate::setup::record;
-use crate::wire;
 
 /// Serves `cara.agent.Agent`.
 pub struct AgentService {
@@ -41,8 +39,7 @@ impl AgentService {
             .issue(&api.env, &Role::Node(node.to_string()), &request.csr, &[])
             .map_err(|error| ApiError::invalid(chain(&error)))?;
         if request.preflight {
-            self.check_token(&hash, &issued.key_hash)?;
-            return Ok(EnrollResponse { servers: api.server_addresses(), ..EnrollResponse::default() });
+            return preflight::check(api, request, &hash, &issued).await;
         }
         cara_env::point("enrol.signed", || format!("node={}", request.node_name)).await;
         let command = EnrollNode {
@@ -51,7 +48,7 @@ impl AgentService {
             name: request.node_name.clone(),
             address: request.address.clone(),
             certificate: record(&issued),
-            facts: request.facts.as_ref().map(wire::facts).unwrap_or_default(),
+            facts: api.known_facts(request.facts.as_ref()),
         };
         let reply = api.propose("join-token", "", Command::EnrollNode(command)).await?;
         let Answer::Certified(certified) = reply.answer else {
@@ -64,26 +61,9 @@ impl AgentService {
             certificate_pem: certified.certificate.pem,
             ca_pem: api.identity.ca_pem.clone(),
             servers: api.server_addresses(),
+            // No time: who asks again after a lost answer gets the very same.
+            ..EnrollResponse::default()
         })
-    }
-
-    /// What the state machine would say about the token, without spending it.
-    fn check_token(&self, hash: &str, key_hash: &str) -> Result<(), ApiError> {
-        let now = self.api.env.clock.wall_ms();
-        self.api.read_local(|state| {
-            let token = state.join_token_by_hash(hash).ok_or(Rejected::TokenUnknown {})?;
-            let id = token.id.to_string();
-            match (&token.used, token.purpose) {
-                (_, TokenPurpose::Server) => {
-                    Err(Rejected::TokenPurpose { token: id, purpose: token.purpose.as_str().into() })
-                }
-                (Some(used), _) if used.key_hash == key_hash => Ok(()), // The same machine asks again.
-                (Some(_), _) => Err(Rejected::TokenSpent { token: id }),
-                (None, _) if token.expires_at_ms <= now => Err(Rejected::TokenExpired { token: id }),
-                (None, _) => Ok(()),
-            }
-        })?;
-        Ok(())
     }
 
     async fn renew_for(&self, node: NodeId, fingerprint: String, csr: &[u8]) -> Result<RenewResponse, ApiError> {
@@ -148,8 +128,9 @@ impl Agent for AgentService {
         let Role::Node(node) = peer.role else {
             return Err(ApiError::Unauthenticated("this call is for nodes").to_status());
         };
+        let unanswered = request.extensions().get::<Unanswered>().cloned().unwrap_or_default();
         let frames = request.into_inner();
-        let answer = session::open(&self.api, NodeId::new(node), peer.fingerprint, frames).await;
+        let answer = session::open(&self.api, NodeId::new(node), peer.fingerprint, unanswered, frames).await;
         answer.map(Response::new).map_err(|error| error.to_status())
     }
 

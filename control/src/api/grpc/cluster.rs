@@ -1,26 +1,29 @@
 //! Servers: one that joins, and requests that others hand to the leader.
 
-use std::time::Duration;
-
 use axum::Router;
-use cara_core::command::PutServer;
+use cara_core::command::{ApiTokenUse, PutServer};
 use cara_core::model::Server;
-use cara_core::{Answer, Command, FEATURE_LEVEL_MIN, Rejected, ServerId};
+use cara_core::{Answer, Command, FEATURE_LEVEL_MIN, Rejected, ServerId, TokenId};
 use cara_proto::cluster::cluster_server::Cluster;
-use cara_proto::cluster::{AnnounceRequest, AnnounceResponse, HttpPart, HttpRequest, JoinRequest, JoinResponse};
+use cara_proto::cluster::{
+    AnnounceRequest, AnnounceResponse, HttpPart, HttpRequest, JoinRequest, JoinResponse, NoteTokenUseRequest,
+    NoteTokenUseResponse, RecoverTokenRequest, RecoverTokenResponse,
+};
 use cara_transport::{JoinToken, Role};
 use futures_util::stream::BoxStream;
 use tonic::{Request, Response, Status};
 
-use super::{check_leads, server_peer};
+use super::{check_leads, dial_back, server_peer};
+use crate::api::actor::Who;
 use crate::api::rest::run_forwarded;
-use crate::api::{SharedApi, forward};
+use crate::api::{Leader, SharedApi, forward};
 use crate::error::ApiError;
 use crate::identity::from_hex;
 use crate::setup::{hosts_of, record};
 
-/// How long the leader tries to reach a server that wants to join; shorter than the joiner's own patience.
-const DIAL_BACK: Duration = Duration::from_secs(3);
+/// What to do about an address that the leader can't dial.
+const UNREACHABLE: &str =
+    "give an address with --advertise that the other servers can dial, and open its port; the token is unspent";
 
 /// Serves `cara.cluster.Cluster`.
 pub struct ClusterService {
@@ -34,26 +37,29 @@ impl ClusterService {
         Self { api, rest }
     }
 
-    /// A server that nobody can dial would be a voter that never answers; better to say so before the token is spent.
-    async fn check_reachable(&self, address: &str) -> Result<(), ApiError> {
-        let env = &self.api.env;
-        let reason = match cara_env::timeout(&*env.clock, DIAL_BACK, env.net.connect(address)).await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no answer within {DIAL_BACK:?}"),
-        };
-        Err(ApiError::Bad {
-            status: http::StatusCode::BAD_REQUEST,
-            code: "address-unreachable",
-            detail: format!("{} can't reach the new server at {address}: {reason}", self.api.identity.name),
-            hint: "give an address with --advertise that the other servers can dial, and open its port; the token is unspent",
-        })
+    async fn recover(&self, server: u64, request: RecoverTokenRequest) -> Result<RecoverTokenResponse, ApiError> {
+        let api = &self.api;
+        if request.handed_on && !api.leads() {
+            return Err(ApiError::NotLeader { leader: api.leader_elsewhere() });
+        }
+        let limit = api.config.request_deadline;
+        match api.find_leader(limit).await? {
+            Leader::At(address) => {
+                let request = RecoverTokenRequest { handed_on: true, ..request };
+                api.forwarder.recover_token(&address, request, limit).await
+            }
+            Leader::Here | Leader::None => {
+                let made = api.recover_token(server, &request.request_id).await?;
+                Ok(RecoverTokenResponse { token: made.text, token_id: made.view.id, name: made.view.name })
+            }
+        }
     }
 
     async fn admit(&self, request: JoinRequest) -> Result<JoinResponse, ApiError> {
         let api = &self.api;
         api.barrier().await?;
-        self.check_reachable(&request.address).await?;
+        // A server that nobody can dial would be a voter that never answers; better to say so before the token is spent.
+        dial_back(api, "server", &request.address, UNREACHABLE).await?;
         let id = api.read_local(|state| state.next_server_id().0); // Never given twice, also after a removal.
         let ca = crate::server::open_ca(api)?;
         let hosts = hosts_of(&[&request.address, "localhost", "127.0.0.1"]);
@@ -109,6 +115,28 @@ impl Cluster for ClusterService {
         let level = request.into_inner().feature_level;
         self.api.record_level(id, level).await.map_err(|error| error.to_status())?;
         Ok(Response::new(AnnounceResponse {}))
+    }
+
+    async fn recover_token(
+        &self,
+        request: Request<RecoverTokenRequest>,
+    ) -> Result<Response<RecoverTokenResponse>, Status> {
+        let server = server_peer(&self.api, &request)?;
+        let request = request.into_inner();
+        let recovered = self.recover(server, request).await;
+        recovered.map(Response::new).map_err(|error| error.to_status())
+    }
+
+    async fn note_token_use(
+        &self,
+        request: Request<NoteTokenUseRequest>,
+    ) -> Result<Response<NoteTokenUseResponse>, Status> {
+        let server = server_peer(&self.api, &request)?;
+        check_leads(&self.api)?;
+        let used = request.into_inner().used.into_iter();
+        let used = used.map(|used| ApiTokenUse { token: TokenId::new(used.token_id), at_ms: used.at_ms }).collect();
+        let recorded = self.api.record_uses(Who::from(&format!("server:{server}")), used).await;
+        recorded.map(|()| Response::new(NoteTokenUseResponse {})).map_err(|error| error.to_status())
     }
 
     type ForwardStream = BoxStream<'static, Result<HttpPart, Status>>;

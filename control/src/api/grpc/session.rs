@@ -14,10 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cara_core::command::{CloseSession, OpenSession};
+use cara_core::reconcile::Cut;
 use cara_core::{Answer, Command, Epoch, FEATURE_LEVEL_MIN, MoveId, NodeId, ServerId, desired_set, removals};
 use cara_proto::agent::agent_frame::Frame as From;
 use cara_proto::agent::server_frame::Frame as To;
 use cara_proto::agent::{AgentFrame, Desired, Fence, Goodbye, Heartbeat, HeartbeatAck, Report, ServerFrame, Welcome};
+use cara_proto::workload::TransferStatus;
+use cara_transport::Unanswered;
 use futures_util::stream::BoxStream;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
@@ -26,7 +29,7 @@ use tonic::{Status, Streaming};
 use super::report;
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
-use crate::sessions::{Opened, Order};
+use crate::sessions::{Opened, Order, Rate};
 use crate::wire;
 
 /// Frames that wait for a slow agent; desired sets are whole, so the newest would do.
@@ -41,6 +44,7 @@ pub async fn open(
     api: &SharedApi,
     node: NodeId,
     fingerprint: String,
+    unanswered: Unanswered,
     mut frames: Streaming<AgentFrame>,
 ) -> Result<BoxStream<'static, Result<ServerFrame, Status>>, ApiError> {
     let first = cara_env::timeout(&*api.env.clock, HELLO, frames.message()).await;
@@ -54,7 +58,7 @@ pub async fn open(
         node: node.clone(),
         fingerprint,
         server: ServerId(api.identity.server_id),
-        facts: hello.facts.as_ref().map(wire::facts).unwrap_or_default(),
+        facts: api.known_facts(hello.facts.as_ref()),
         address: String::new(),
         feature_level: hello.feature_level.max(FEATURE_LEVEL_MIN),
     };
@@ -74,7 +78,7 @@ pub async fn open(
         return Err(ApiError::NotLeader { leader: api.leader_elsewhere() });
     }
     let (reports_in, reports) = watch::channel(None);
-    let session = Session { api: api.clone(), node, epoch, to_agent, reports: reports_in };
+    let session = Session { api: api.clone(), node, epoch, to_agent, reports: reports_in, unanswered };
     // Whoever copies from this node learns here where it answers.
     api.read_local(|state| state.moves_on(&session.node).map(|mv| mv.target.clone()).collect::<Vec<_>>())
         .iter()
@@ -86,6 +90,10 @@ pub async fn open(
 
 /// The agent ended the session in order: it is going down.
 const AGENT_CLOSED: &str = "the agent closed it";
+/// The connection ended by itself: the agent's process died, or its machine, or something between.
+const BROKE: &str = "the connection broke";
+/// The connection was given up: the agent's machine stands still, or the network swallows what is sent.
+const UNANSWERED: &str = "the agent answered no more";
 
 struct Session {
     api: SharedApi,
@@ -93,6 +101,8 @@ struct Session {
     epoch: u64,
     to_agent: mpsc::Sender<Result<ServerFrame, Status>>,
     reports: watch::Sender<Option<Report>>,
+    /// How the connection below came to its end.
+    unanswered: Unanswered,
 }
 
 impl Session {
@@ -105,6 +115,10 @@ impl Session {
         })
         .await;
         tracing::info!(%node, epoch, reason, "agent session ended");
+        if [BROKE, UNANSWERED].contains(&reason) {
+            let cut = Cut { epoch: Epoch(epoch), at_ms: api.mono_ms(), unanswered: reason == UNANSWERED };
+            api.sessions.cut(&node, cut);
+        }
         // A connection that merely broke says nothing about the node: it comes back, or its silence is judged, with the
         // brake that a mass of broken connections needs.
         if reason == AGENT_CLOSED && api.leads() {
@@ -138,7 +152,7 @@ impl Session {
                 frame = frames.message() => match frame {
                     Ok(Some(AgentFrame { frame })) => if !self.take(frame, &mut servers).await { return "the agent went away" },
                     Ok(None) => return AGENT_CLOSED,
-                    Err(_) => return "the connection broke",
+                    Err(_) => return if self.unanswered.is_so() { UNANSWERED } else { BROKE },
                 },
                 order = orders.recv() => match order {
                     Some(Order::Logs(request)) => drop(self.send(To::Logs(request)).await),
@@ -157,8 +171,10 @@ impl Session {
 
     async fn take(&self, frame: Option<From>, told: &mut Vec<String>) -> bool {
         match frame {
-            Some(From::Heartbeat(Heartbeat { sequence })) => {
+            Some(From::Heartbeat(Heartbeat { sequence, readings })) => {
                 self.api.sessions.heard(&self.node, self.epoch, self.api.mono_ms());
+                let read_at = self.api.env.clock.wall_ms();
+                self.api.sessions.learn(&self.node, |link| link.readings = readings.map(|now| (now, read_at)));
                 cara_env::mark("heartbeat.received", || {
                     format!("node={} epoch={}", self.api.node_name(&self.node), self.epoch)
                 });
@@ -185,11 +201,26 @@ impl Session {
             let of_here = |mv: &&cara_core::model::Move| mv.is_running() && mv.target == self.node;
             let source = self.api.read_local(|state| state.get_move(&id).filter(of_here).map(|mv| mv.source.clone()));
             let Some(source) = source else { continue };
+            self.measure(&source, &said);
             if self.api.transfers.note(&id, said) {
                 tracing::info!(%id, "the target can't dial the source: the bytes go through this server");
                 [&source, &self.node].into_iter().for_each(|end| self.api.sessions.wake(end));
             }
         }
+    }
+
+    /// Keeps what a transfer to this node tells about the way between the two.
+    fn measure(&self, source: &NodeId, said: &TransferStatus) {
+        let at_ms = self.api.env.clock.wall_ms();
+        let rate =
+            (said.rate_bytes_per_second > 0).then_some(Rate { bytes_per_second: said.rate_bytes_per_second, at_ms });
+        let relayed = said.unreachable;
+        self.api.sessions.learn(source, |link| {
+            link.upload = rate.or(link.upload);
+            // That the relay works is no sign that it isn't needed: only the node's next session is.
+            link.relayed |= relayed;
+        });
+        self.api.sessions.learn(&self.node, |link| link.download = rate.or(link.download));
     }
 
     async fn send(&self, frame: To) -> bool {

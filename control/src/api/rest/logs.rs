@@ -6,14 +6,16 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use cara_core::model::WorkloadKind;
 use cara_proto::agent::LogsRequest;
+use futures_util::StreamExt;
 use http::{HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
+use super::Asker;
 use crate::api::SharedApi;
 use crate::api::find::workload as find;
+use crate::api::token_ended;
 use crate::error::ApiError;
 
 /// Which part of the log.
@@ -36,13 +38,14 @@ pub async fn logs(
     Extension(kind): Extension<WorkloadKind>,
     Path(name): Path<String>,
     Query(query): Query<LogsQuery>,
+    Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
     let services = api.read_local(|state| {
         let workload = find(state, kind, &name)?;
         Ok::<_, ApiError>(workload.spec.services.iter().map(|s| s.name.clone()).collect::<Vec<_>>())
     })?;
     match services.as_slice() {
-        [single] => stream(&api, kind, &name, single, query),
+        [single] => stream(&api, &asker, kind, (&name, single), query),
         several => Err(ApiError::invalid(format!("{name} has several services, say which: {}", several.join(", ")))),
     }
 }
@@ -53,15 +56,16 @@ pub async fn logs_of(
     Extension(kind): Extension<WorkloadKind>,
     Path((name, service)): Path<(String, String)>,
     Query(query): Query<LogsQuery>,
+    Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
-    stream(&api, kind, &name, &service, query)
+    stream(&api, &asker, kind, (&name, &service), query)
 }
 
 fn stream(
     api: &SharedApi,
+    asker: &Asker,
     kind: WorkloadKind,
-    name: &str,
-    service: &str,
+    (name, service): (&str, &str),
     query: LogsQuery,
 ) -> Result<Response, ApiError> {
     let (uid, node, node_name) = api.read_local(|state| {
@@ -92,7 +96,8 @@ fn stream(
         .sessions
         .ask_logs(&node, request)
         .map_err(|reason| conflict("logs-unavailable", format!("can't read logs from node {node_name}: {reason}")))?;
-    let body = Body::from_stream(ReceiverStream::new(chunks).map(|chunk| chunk.map_err(std::io::Error::other)));
+    let chunks = ReceiverStream::new(chunks).map(|chunk| chunk.map_err(std::io::Error::other));
+    let body = Body::from_stream(chunks.take_until(token_ended(api.clone(), asker.actor.token.clone())));
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     Ok(response)

@@ -8,14 +8,18 @@
 //! ```
 //! Which routes there are, and who may use them, stands in `table`. One file per noun; each handler is thin: parse, call, show.
 
+mod api_tokens;
 mod app_moves;
+mod audit;
 mod body;
 mod drains;
 mod health;
+mod join_commands;
 mod lifecycle;
 mod logs;
 mod lost;
 mod moves;
+mod node_health;
 mod nodes;
 mod openapi;
 mod placement;
@@ -36,12 +40,16 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use cara_core::limits::REQUEST_ID_BYTES_MAX;
+use cara_core::model::Ability;
 use cara_proto::cluster::HttpRequest;
 use cara_transport::Caller;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use self::route::{Rule, Rules};
+use super::actor::Actor;
 use super::forward::{self, carried};
+use super::reach::Target;
 use super::{Leader, SharedApi, auth};
 use crate::error::ApiError;
 
@@ -62,8 +70,8 @@ pub struct Forwarded;
 /// Who asks, and under which request id; put there by the road for the handlers.
 #[derive(Debug, Clone)]
 pub struct Asker {
-    /// For the audit, `token:<id>`.
-    pub actor: String,
+    /// Whose token it is, and what it reaches.
+    pub actor: Actor,
     /// The caller's Idempotency-Key; empty when there is none.
     pub request_id: String,
     /// The revision in If-Match.
@@ -114,7 +122,8 @@ async fn along(api: &SharedApi, rule: Rule, mut request: Request, next: Next) ->
     let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
     let stale = match wants_stale(&request) {
         Ok(wanted) => !is_change && (rule.local || wanted),
-        Err(error) => return error.into_response(),
+        Err(error) if rule.known => return error.into_response(),
+        Err(_) => false,
     };
     let follower_reads = cara_env::planted("follower-serves-reads") && !is_change;
     if cara_env::planted("follower-answers-404-from-stale-state")
@@ -134,20 +143,16 @@ async fn along(api: &SharedApi, rule: Rule, mut request: Request, next: Next) ->
             return error.into_response();
         }
     }
-    let now = api.env.clock.wall_ms();
-    match api.read_local(|state| auth::authorise(state, request.headers(), needed, now)) {
-        Ok(actor) => {
-            let mut asker = match asker(actor, request.headers()) {
-                Ok(asker) => asker,
-                Err(error) => return error.into_response(),
-            };
-            if cara_env::planted("audit-skips-forwarded") && request.extensions().get::<Forwarded>().is_some() {
-                "forwarded".clone_into(&mut asker.actor); // The other server has noted who asked.
-            }
-            request.extensions_mut().insert(asker);
-        }
+    let actor = match actor(api, &request, needed) {
+        Ok(actor) => actor,
         Err(error) if is_change => return confirmed(api, error.into_response()).await,
         Err(error) => return error.into_response(),
+    };
+    if rule.known {
+        match asker(actor, request.headers()) {
+            Ok(asker) => drop(request.extensions_mut().insert(asker)),
+            Err(error) => return error.into_response(),
+        }
     }
     if is_change {
         request = match body::arrived(api, request).await {
@@ -169,6 +174,19 @@ async fn along(api: &SharedApi, rule: Rule, mut request: Request, next: Next) ->
         headers.insert(CONSISTENCY, HeaderValue::from_static("stale"));
     }
     response
+}
+
+/// Who asks, when their token may.
+fn actor(api: &SharedApi, request: &Request, needed: Ability) -> Result<Actor, ApiError> {
+    let now = api.env.clock.wall_ms();
+    let target = Target::of(request.uri().path());
+    let mut actor = api.read_local(|state| auth::authorise(state, request.headers(), needed, target, now))?;
+    api.token_uses.note(&actor.token, now);
+    actor.caller = request.extensions().get::<Caller>().map(|c| c.address.clone()).unwrap_or_default();
+    if cara_env::planted("audit-skips-forwarded") && request.extensions().get::<Forwarded>().is_some() {
+        "forwarded".clone_into(&mut actor.name); // The other server has noted who asked.
+    }
+    Ok(actor)
 }
 
 /// A refused change was refused on this server's state. A leader that was replaced and doesn't know it would refuse with
@@ -199,7 +217,7 @@ async fn leader_for(api: &SharedApi, forwarded: bool) -> Result<Leader, ApiError
 
 /// Reads the headers that a change may carry. One that can't be read is refused: whoever sends a precondition or a key
 /// relies on it.
-fn asker(actor: String, headers: &HeaderMap) -> Result<Asker, ApiError> {
+fn asker(actor: Actor, headers: &HeaderMap) -> Result<Asker, ApiError> {
     let text = |name: &'static str| match headers.get(name).map(HeaderValue::to_str) {
         None => Ok(None),
         Some(Ok(text)) if !text.trim().is_empty() => Ok(Some(text.trim())),
@@ -212,6 +230,9 @@ fn asker(actor: String, headers: &HeaderMap) -> Result<Asker, ApiError> {
         })?),
     };
     let request_id = text("idempotency-key")?.unwrap_or_default().to_owned();
+    if request_id.len() > REQUEST_ID_BYTES_MAX {
+        return Err(ApiError::invalid(format!("Idempotency-Key: is longer than {REQUEST_ID_BYTES_MAX} bytes")));
+    }
     Ok(Asker { actor, request_id, if_match })
 }
 
@@ -248,7 +269,9 @@ pub async fn run_forwarded(router: Router, from: HttpRequest) -> Response {
     };
     forward::put_headers(request.headers_mut(), from.headers);
     request.extensions_mut().insert(Forwarded);
-    request.extensions_mut().insert(Caller { peer: None, address: from.caller });
+    let planted = cara_env::planted("audit-names-the-server-that-forwards");
+    let address = if planted { "server:0".to_owned() } else { from.caller };
+    request.extensions_mut().insert(Caller { peer: None, address });
     match tower::ServiceExt::oneshot(router, request).await {
         Ok(response) => response,
         Err(never) => match never {},

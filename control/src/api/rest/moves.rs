@@ -55,8 +55,12 @@ pub struct ListQuery {
     limit: Option<usize>,
 }
 
-/// Moves, newest first.
-pub async fn list(State(api): State<SharedApi>, Query(query): Query<ListQuery>) -> Result<Response, ApiError> {
+/// Moves of workloads within reach, newest first.
+pub async fn list(
+    State(api): State<SharedApi>,
+    Query(query): Query<ListQuery>,
+    Extension(asker): Extension<Asker>,
+) -> Result<Response, ApiError> {
     let limit = query.limit.unwrap_or(LIMIT_DEFAULT);
     if !(1..=LIMIT_MAX).contains(&limit) {
         return Err(ApiError::invalid(format!("limit: is {limit}, must be 1 to {LIMIT_MAX}")));
@@ -74,7 +78,8 @@ pub async fn list(State(api): State<SharedApi>, Query(query): Query<ListQuery>) 
             ApiError::invalid(format!("status: is {word:?}, must be running, succeeded, failed or rolled_back"))
         })?),
     };
-    let filter = MoveFilter { kind, resource: query.resource, drain_id: query.drain_id, status, limit };
+    let reach = asker.actor.reach;
+    let filter = MoveFilter { kind, resource: query.resource, drain_id: query.drain_id, status, limit, reach };
     Ok(body::json(StatusCode::OK, &Items { items: api.list_moves(&filter) }))
 }
 

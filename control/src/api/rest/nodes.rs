@@ -1,6 +1,7 @@
 //! `/api/v1/nodes`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
@@ -10,7 +11,7 @@ use cara_core::command::{ApplyNode, Cordon, DeleteNode, SetAccepts, SetLabels, U
 use cara_core::model::Node;
 use cara_core::{Command, NodeId, Rejected, Revision, State as Domain};
 use cara_proto::rest::{Accepts, ConnectionEvent, NodeManifest};
-use http::StatusCode;
+use http::{HeaderName, HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -18,18 +19,26 @@ use super::{Asker, body};
 use crate::api::find::node as find;
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
-use crate::wire::{node_manifest, node_view, rfc3339};
+use crate::wire::{Around, node_manifest, node_view, rfc3339};
 
 /// The most events that a node keeps, and so the most that can be asked for.
 const EVENTS_MAX: usize = 200;
 const EVENTS_DEFAULT: usize = 50;
 
-fn view(api: &Api, state: &Domain, node: &Node) -> NodeManifest {
-    let heard = api.sessions.last_heard(&node.id).map(|mono| {
-        let ago = u64::try_from(api.env.clock.monotonic().as_millis()).unwrap_or(0).saturating_sub(mono);
-        api.env.clock.wall_ms().saturating_sub(ago)
-    });
-    node_view(state, node, heard, api.env.clock.wall_ms())
+/// A node as this server sees it.
+pub(super) fn view(api: &Api, state: &Domain, node: &Node) -> NodeManifest {
+    let now_ms = api.env.clock.wall_ms();
+    let heard = api.sessions.last_heard(&node.id).map(|mono| now_ms.saturating_sub(api.mono_ms().saturating_sub(mono)));
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let around = Around {
+        now_ms,
+        last_heard_ms: heard,
+        link: api.sessions.link(&node.id),
+        timeout_ms: millis(api.config.agent_timeout()),
+        pending_stale_ms: millis(api.config.pending_stale_after),
+        agent_min_version: api.config.agent_min_version.as_ref(),
+    };
+    node_view(state, node, &around)
 }
 
 fn answer(api: &Api, status: StatusCode, name: &str) -> Result<Response, ApiError> {
@@ -40,22 +49,41 @@ fn answer(api: &Api, status: StatusCode, name: &str) -> Result<Response, ApiErro
     Ok(body::object(status, revision, &view))
 }
 
+/// Total of what a list was cut from.
+const TOTAL: HeaderName = HeaderName::from_static("cara-total");
+
 /// What `GET /nodes` can be narrowed by.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct ListQuery {
     /// Part of the name.
     #[serde(default)]
     q: String,
+    /// At most so many; all when it is left out.
+    limit: Option<usize>,
+    /// After so many.
+    #[serde(default)]
+    offset: usize,
 }
 
-/// All nodes, by name.
-pub async fn list(State(api): State<SharedApi>, Query(query): Query<ListQuery>) -> Response {
-    let (revision, mut items) = api.read_local(|state| {
-        let wanted = state.nodes().filter(|node| node.name.contains(&query.q));
-        (state.revision().0, wanted.map(|node| view(&api, state, node)).collect::<Vec<_>>())
+/// Nodes within reach by name: all, or a page of those whose names have `q` in them. The header `cara-total` counts all pages.
+pub async fn list(
+    State(api): State<SharedApi>,
+    Query(query): Query<ListQuery>,
+    Extension(asker): Extension<Asker>,
+) -> Result<Response, ApiError> {
+    if query.limit == Some(0) {
+        return Err(ApiError::invalid("limit: is 0, must be at least 1"));
+    }
+    let (revision, total, items) = api.read_local(|state| {
+        let wanted = |node: &&Node| node.name.contains(&query.q) && asker.actor.reach.node(&node.id);
+        let mut nodes: Vec<&Node> = state.nodes().filter(wanted).collect();
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        let page = nodes.iter().skip(query.offset).take(query.limit.unwrap_or(usize::MAX));
+        (state.revision().0, nodes.len(), page.map(|node| view(&api, state, node)).collect::<Vec<_>>())
     });
-    items.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    body::list("Node", revision, items)
+    let mut response = body::list("Node", revision, items);
+    response.headers_mut().insert(TOTAL, HeaderValue::from(total));
+    Ok(response)
 }
 
 /// One node, by name or id.
@@ -117,11 +145,11 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn id_of(api: &Api, name: &str) -> Result<NodeId, ApiError> {
+pub(super) fn id_of(api: &Api, name: &str) -> Result<NodeId, ApiError> {
     api.read_local(|state| find(state, name).map(|node| node.id.clone()))
 }
 
-async fn change(api: &Api, asker: &Asker, name: &str, command: Command) -> Result<Response, ApiError> {
+pub(super) async fn change(api: &Api, asker: &Asker, name: &str, command: Command) -> Result<Response, ApiError> {
     api.propose(&asker.actor, &asker.request_id, command).await?;
     answer(api, StatusCode::OK, name)
 }
@@ -209,10 +237,4 @@ pub async fn events(
         Ok::<_, ApiError>((state.revision().0, events.collect::<Vec<_>>()))
     })?;
     Ok(body::list("ConnectionEvent", revision, items))
-}
-
-/// The node's conditions.
-pub async fn health(State(api): State<SharedApi>, Path(name): Path<String>) -> Result<Response, ApiError> {
-    let view = api.read_local(|state| find(state, &name).map(|node| view(&api, state, node)))?;
-    Ok(body::json(StatusCode::OK, &view.status.map(|status| status.conditions).unwrap_or_default()))
 }

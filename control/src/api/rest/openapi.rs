@@ -27,7 +27,7 @@ const SENT: &str = "Sent";
 /// Of every request: the router's, the door's and the road's.
 const ALWAYS: &[&str] = &["invalid-request", "rate-limited", "internal"];
 /// Of every request that needs a token.
-const WITH_TOKEN: &[&str] = &["unauthenticated", "forbidden", "no-quorum", "not-leader", "unconfirmed"];
+const WITH_TOKEN: &[&str] = &["unauthenticated", "forbidden", "out-of-scope", "no-quorum", "not-leader", "unconfirmed"];
 /// Of every change: it goes through the log.
 const CHANGES: &[&str] = &[
     "body-too-large",

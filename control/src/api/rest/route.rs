@@ -25,6 +25,8 @@ pub struct Rule {
     pub local: bool,
     /// What a token that is limited to some objects must be for, with the path's parameter in braces: `node:{node}`.
     pub scope: Option<&'static str>,
+    /// There is such a route; otherwise who may read is told that there is none.
+    pub known: bool,
 }
 
 /// A body that is sent.
@@ -85,7 +87,7 @@ impl Route {
         Self {
             method,
             path: path.to_owned(),
-            rule: Rule { needs, local: false, scope: None },
+            rule: Rule { needs, local: false, scope: None, known: true },
             summary,
             kind: None,
             query: None,
@@ -241,7 +243,8 @@ impl Rules {
     /// able to read: strangers learn nothing, not even from what isn't there.
     pub fn for_request(&self, request: &Request) -> Rule {
         let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
-        self.find(request.method(), path).unwrap_or(Rule { needs: Some(Ability::Read), local: false, scope: None })
+        let unknown = Rule { needs: Some(Ability::Read), local: false, scope: None, known: false };
+        self.find(request.method(), path).unwrap_or(unknown)
     }
 
     fn find(&self, method: &Method, path: &str) -> Option<Rule> {

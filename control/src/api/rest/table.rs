@@ -8,15 +8,16 @@ use std::collections::BTreeMap;
 use cara_core::model::Ability::{Read, Root, Write};
 use cara_core::model::WorkloadKind;
 use cara_proto::rest::{
-    Accepts, AppMoveView, ClusterView, Condition, ConnectionEvent, DatabaseConnection, DrainPlan, DrainView, Items,
-    JoinTokenRequest, JoinTokenView, List, LostRequest, LostView, MintedToken, MovePlan, MoveRequest, MoveView,
-    NodeChoice, NodeManifest, NodeVolume, PlacementReport, PlacementRequest, WorkloadManifest,
+    Accepts, ApiTokenRequest, ApiTokenView, AppMoveView, AuditPage, ClusterView, ConnectionEvent, DatabaseConnection,
+    DrainPlan, DrainView, Items, JoinTokenRequest, JoinTokenView, List, LostRequest, LostView, MintedApiToken,
+    MintedToken, MovePlan, MoveRequest, MoveView, NodeChoice, NodeHealth, NodeManifest, NodeRegion, NodeVolume,
+    PlacementReport, PlacementRequest, WorkloadManifest,
 };
 
 use super::route::Route;
 use super::{
-    app_moves, drains, health, lifecycle, logs, lost, moves, nodes, openapi, placement, servers, tokens, volumes,
-    watch, workloads,
+    api_tokens, app_moves, audit, drains, health, lifecycle, logs, lost, moves, node_health, nodes, openapi, placement,
+    servers, tokens, volumes, watch, workloads,
 };
 use crate::wire::kind_path;
 
@@ -26,6 +27,7 @@ pub fn routes() -> Vec<Route> {
     v1.extend(node_routes());
     v1.extend(node_work_routes());
     v1.extend(server_routes());
+    v1.extend(access_routes());
     v1.extend(move_routes());
     v1.push(
         Route::get("/workloads", workloads::list_all, Read, "All workloads of all kinds.")
@@ -110,9 +112,14 @@ fn node_routes() -> Vec<Route> {
             .query::<nodes::EventsQuery>()
             .gives::<List<ConnectionEvent>>(200)
             .refuses(&["unknown-node"]),
-        Route::get("/nodes/{node}/health", nodes::health, Read, "The node's conditions.")
+        Route::get("/nodes/{node}/health", node_health::show, Read, "The node's conditions, and if it has ever come.")
             .scope("node:{node}")
-            .gives::<Vec<Condition>>(200)
+            .gives::<NodeHealth>(200)
+            .refuses(&["unknown-node"]),
+        Route::put("/nodes/{node}/region", node_health::set_region, Write, "Says where the node stands.")
+            .scope("node:{node}")
+            .takes::<NodeRegion>()
+            .gives::<NodeManifest>(200)
             .refuses(&["unknown-node"]),
     ]
 }
@@ -186,6 +193,27 @@ fn server_routes() -> Vec<Route> {
             .query::<watch::WatchQuery>()
             .gives_text(200, "text/event-stream")
             .refuses(&["compacted"]),
+    ]
+}
+
+fn access_routes() -> Vec<Route> {
+    vec![
+        Route::get("/tokens", api_tokens::list, Root, "All API tokens, without their texts.")
+            .gives::<List<ApiTokenView>>(200),
+        Route::post("/tokens", api_tokens::create, Root, "Makes an API token; its text is in this answer only.")
+            .takes::<ApiTokenRequest>()
+            .gives::<MintedApiToken>(201)
+            .refuses(&["token-exists", "unknown-node"]),
+        Route::get("/tokens/{id}", api_tokens::show, Root, "One API token, without its text.")
+            .gives::<ApiTokenView>(200)
+            .refuses(&["unknown-token"]),
+        Route::delete("/tokens/{id}", api_tokens::revoke, Root, "Takes an API token back.")
+            .query::<api_tokens::RevokeQuery>()
+            .gives_nothing(204)
+            .refuses(&["unknown-token", "last-root-token"]),
+        Route::get("/audit-log", audit::list, Root, "Who changed what: a page of records.")
+            .query::<audit::AuditQuery>()
+            .gives::<AuditPage>(200),
     ]
 }
 

@@ -14,11 +14,12 @@ use cara_proto::rest::{JoinTokenRequest, JoinTokenView, MintedToken};
 use cara_transport::JoinToken;
 use http::StatusCode;
 
+use super::join_commands::{Machine, join_commands};
 use super::{Asker, body};
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
 use crate::setup::ca_fingerprint;
-use crate::wire::rfc3339;
+use crate::wire::{duration, rfc3339};
 
 /// Long enough to walk to the machine.
 const TTL_DEFAULT_S: u64 = 15 * 60;
@@ -45,57 +46,88 @@ pub async fn mint_for_server(
 
 async fn mint(api: &Api, asker: &Asker, body: Body, purpose: TokenPurpose) -> Result<Response, ApiError> {
     let request: JoinTokenRequest = body::parse_or_default(body, api.config.body_max).await?;
-    let secret = secret(api, asker, purpose);
+    let (ttl_s, notes) = ttl(&request)?;
+    check_addresses(&request)?;
+    let secret = api.secret_for(&asker.actor.name, &asker.request_id, purpose.as_str());
     let id = TokenId::new(format!("jt-{}", &JoinToken::hash(&format!("id of {secret}"))[..12]));
-    let ttl = request.ttl_seconds.unwrap_or(TTL_DEFAULT_S).clamp(TTL_MIN_S, TTL_MAX_S);
-    let expires_at_ms = api.env.clock.wall_ms() + ttl * 1000;
+    let now_ms = api.env.clock.wall_ms();
     let command = MintJoinToken {
         id: id.clone(),
         hash: JoinToken::hash(&secret),
         purpose,
-        expires_at_ms,
+        expires_at_ms: now_ms + ttl_s * 1000,
         bound_name: request.node_name.clone(),
     };
     api.propose(&asker.actor, &asker.request_id, Command::MintJoinToken(command)).await?;
     // A retry shows what the first attempt recorded.
-    let (expires_at_ms, ca_pem) = api.read_local(|state| {
-        let expires = state.join_token(&id).map_or(expires_at_ms, |token| token.expires_at_ms);
-        (expires, state.cluster().map(|c| c.ca_cert_pem.clone()).unwrap_or_default())
+    let (expires_at_ms, ttl_s, ca_pem) = api.read_local(|state| {
+        let recorded = state.join_token(&id).map(|token| (token.expires_at_ms, token.created_at_ms));
+        let (expires, created) = recorded.unwrap_or((now_ms + ttl_s * 1000, now_ms));
+        let ca_pem = state.cluster().map(|c| c.ca_cert_pem.clone()).unwrap_or_default();
+        (expires, expires.saturating_sub(created) / 1000, ca_pem)
     });
     let ca_fingerprint = ca_fingerprint(&ca_pem);
-    let token =
-        JoinToken { secret, servers: api.server_addresses(), ca_fingerprint: ca_fingerprint.clone() }.to_string();
+    let servers = servers(api, &request);
+    let token = JoinToken { secret, servers, ca_fingerprint: ca_fingerprint.clone() }.to_string();
+    let (name, address) = (request.node_name.as_deref(), request.node_address.as_deref());
     let minted = MintedToken {
         id: id.to_string(),
-        join_command: join_command(purpose, &token, request.node_name.as_deref()),
+        join_commands: join_commands(&Machine { purpose, token: &token, name, address }),
         token,
         purpose: purpose.as_str().into(),
         expires_at: rfc3339(expires_at_ms),
+        ttl_seconds: ttl_s,
         ca_fingerprint,
+        notes,
     };
     Ok(body::json(StatusCode::CREATED, &minted))
 }
 
-fn secret(api: &Api, asker: &Asker, purpose: TokenPurpose) -> String {
-    if asker.request_id.is_empty() {
-        return cara_env::hex(&*api.env.rng, 32);
-    }
-    let key = api.identity.sealing_key.as_bytes();
-    // SHA-256 of key, then of its digest with the request: without the key nobody can derive the secret.
-    let inner = JoinToken::hash(&format!("{}|{}|{}", asker.actor, asker.request_id, purpose.as_str()));
-    JoinToken::hash(&format!("{}|{inner}|{}", JoinToken::hash(&String::from_utf8_lossy(key)), api.identity.sealing_key))
+/// Seconds, and what was not as asked for.
+fn ttl(request: &JoinTokenRequest) -> Result<(u64, Vec<String>), ApiError> {
+    let asked_ms = match (&request.ttl, request.ttl_seconds) {
+        (Some(_), Some(_)) => return Err(ApiError::invalid("ttl: give it or ttl_seconds, not both")),
+        (Some(text), None) => Some(u64::from(
+            duration::parse(text)
+                .ok_or_else(|| ApiError::invalid(format!("ttl: {text:?} is no duration such as 90s, 15m or 24h")))?,
+        )),
+        (None, Some(seconds)) => Some(seconds.saturating_mul(1000)),
+        (None, None) => None,
+    };
+    let Some(asked_ms) = asked_ms else { return Ok((TTL_DEFAULT_S, Vec::new())) };
+    let given_s = asked_ms.div_ceil(1000).clamp(TTL_MIN_S, TTL_MAX_S);
+    let is_clamped = !(TTL_MIN_S * 1000..=TTL_MAX_S * 1000).contains(&asked_ms);
+    let note =
+        is_clamped.then(|| format!("the token is valid for {given_s} s: it must be between 1 minute and 24 hours"));
+    Ok((given_s, note.into_iter().collect()))
 }
 
-fn join_command(purpose: TokenPurpose, token: &str, name: Option<&str>) -> String {
-    match purpose {
-        TokenPurpose::Server => format!(
-            "cara-server join --data-dir /var/lib/cara-server --name NAME --advertise HOST:7443 --token {token}"
-        ),
-        TokenPurpose::Node | TokenPurpose::Reenroll => {
-            let name = name.map(|name| format!(" --name {name}")).unwrap_or_default();
-            format!("cara-agent --data-dir /var/lib/cara-agent{name} --token {token}")
+/// What goes into a command line and a token must be what it says.
+fn check_addresses(request: &JoinTokenRequest) -> Result<(), ApiError> {
+    let is_host = |host: &str| {
+        !host.is_empty()
+            && host.len() <= 255
+            && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.:[]_".contains(&b))
+    };
+    if let Some(address) = &request.control_plane_addr {
+        let parts = address.rsplit_once(':').filter(|(host, _)| is_host(host));
+        if parts.and_then(|(_, port)| port.parse::<u16>().ok()).is_none_or(|port| port == 0) {
+            return Err(ApiError::invalid(format!("control_plane_addr: {address:?} is not HOST:PORT")));
         }
     }
+    match &request.node_address {
+        Some(address) if !is_host(address) => {
+            Err(ApiError::invalid(format!("node_address: {address:?} is no host name or IP address")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Where the new machine looks for a server.
+fn servers(api: &Api, request: &JoinTokenRequest) -> Vec<String> {
+    let known = api.server_addresses();
+    let first = request.control_plane_addr.iter().filter(|address| !known.contains(address));
+    first.cloned().chain(known.iter().cloned()).collect()
 }
 
 /// Tokens for nodes.

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::response::Response;
@@ -15,7 +16,9 @@ use http::{HeaderMap, HeaderValue, header};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::Asker;
 use crate::api::SharedApi;
+use crate::api::actor::Actor;
 use crate::error::ApiError;
 use crate::machine::Compacted;
 use crate::wire::watch_event;
@@ -41,6 +44,8 @@ pub struct WatchQuery {
 struct Watcher {
     api: SharedApi,
     query: WatchQuery,
+    /// Sees what is within their reach, for as long as their token is valid.
+    actor: Actor,
     after: u64,
     changed: tokio::sync::watch::Receiver<u64>,
     shutdown: tokio::sync::watch::Receiver<bool>,
@@ -52,6 +57,7 @@ pub async fn watch(
     State(api): State<SharedApi>,
     headers: HeaderMap,
     Query(query): Query<WatchQuery>,
+    Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
     let again = u64::from(cara_env::planted("watch-repeats-after-reconnect"));
@@ -62,7 +68,8 @@ pub async fn watch(
     let (changed, shutdown) = (api.changed.clone(), api.shutdown.clone());
     // The first bytes go out at once, so that the client knows that it watches, and from where.
     let hello = Bytes::from(format!(": watching after revision {after}\n\n"));
-    let watcher = Watcher { api, query, after, changed, shutdown, ready: VecDeque::from([hello]) };
+    let ready = VecDeque::from([hello]);
+    let watcher = Watcher { api, query, actor: asker.actor, after, changed, shutdown, ready };
     let stream = futures_util::stream::unfold(watcher, |mut watcher| async move {
         let bytes = watcher.next().await?;
         Some((Ok::<_, std::convert::Infallible>(bytes), watcher))
@@ -89,6 +96,9 @@ impl Watcher {
                 return Some(bytes);
             }
             self.changed.borrow_and_update();
+            if !self.api.is_token_valid(&self.actor.token) {
+                return None; // Whoever asks again is told why.
+            }
             match self.collect() {
                 Ok(true) => continue,
                 Ok(false) => {}
@@ -120,12 +130,14 @@ impl Watcher {
         if self.after == u64::MAX {
             return Ok(false);
         }
-        let (after, query) = (self.after, &self.query);
+        let (after, query, reach) = (self.after, &self.query, &self.actor.reach);
         let found = self.api.raft.with_state(|machine| {
             let events = machine.events_after(after, BATCH)?;
-            Ok(events.iter().map(|logged| watch_event(machine.state(), logged)).collect::<Vec<_>>())
+            let last = events.last().map(|logged| logged.revision);
+            let shown = events.iter().filter(|logged| reach.shows(&logged.event));
+            Ok((last, shown.map(|logged| watch_event(machine.state(), logged)).collect::<Vec<_>>()))
         })?;
-        let Some(last) = found.last().map(|event| event.revision) else { return Ok(false) };
+        let (Some(last), found) = found else { return Ok(false) };
         let matching: Vec<_> = found
             .into_iter()
             .filter(|e| query.kind.is_empty() || e.kind.eq_ignore_ascii_case(&query.kind))

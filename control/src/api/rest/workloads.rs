@@ -73,19 +73,25 @@ fn placed_on(view: &WorkloadManifest, node: &str) -> bool {
     placement.is_some_and(|p| p.node_name == node || p.node_id == node)
 }
 
-/// All workloads of all kinds.
-pub async fn list_all(State(api): State<SharedApi>, Query(query): Query<ListQuery>) -> Response {
-    let (revision, items) = listed(&api, &query, |_| true);
+/// All workloads of all kinds within reach.
+pub async fn list_all(
+    State(api): State<SharedApi>,
+    Query(query): Query<ListQuery>,
+    Extension(asker): Extension<Asker>,
+) -> Response {
+    let (revision, items) = listed(&api, &query, |workload| asker.actor.reach.workload(&workload.name));
     body::list("Workload", revision, items)
 }
 
-/// All workloads of one kind, by name.
+/// All workloads of one kind within reach, by name.
 pub async fn list(
     State(api): State<SharedApi>,
     Extension(kind): Extension<WorkloadKind>,
     Query(query): Query<ListQuery>,
+    Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
-    let (revision, items) = listed(&api, &query, |workload| workload.kind == kind);
+    let reach = &asker.actor.reach;
+    let (revision, items) = listed(&api, &query, |w| w.kind == kind && reach.workload(&w.name));
     Ok(body::list(kind.as_str(), revision, items))
 }
 
@@ -98,8 +104,12 @@ pub async fn show(
     answer(&api, StatusCode::OK, kind, &name)
 }
 
-async fn read_manifest(api: &Api, kind: WorkloadKind, body: Body) -> Result<ApplyWorkload, ApiError> {
+async fn read_manifest(api: &Api, asker: &Asker, kind: WorkloadKind, body: Body) -> Result<ApplyWorkload, ApiError> {
     let manifest: WorkloadManifest = body::parse(body, api.config.body_max).await?;
+    // Before it is looked up: whether a database out of reach exists is not theirs to know.
+    if !manifest.spec.databases.iter().all(|name| asker.actor.reach.workload(name)) {
+        return Err(ApiError::OutOfScope);
+    }
     let uid = WorkloadUid::new(format!("wl_{}", cara_env::hex(&*api.env.rng, 12)));
     api.read_local(|state| apply_workload(state, kind, manifest, uid, &*api.env.rng))
 }
@@ -123,7 +133,8 @@ pub async fn create(
     Extension(asker): Extension<Asker>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let command = ApplyWorkload { expect_revision: Some(Revision(0)), ..read_manifest(&api, kind, body).await? };
+    let command =
+        ApplyWorkload { expect_revision: Some(Revision(0)), ..read_manifest(&api, &asker, kind, body).await? };
     let name = command.name.clone();
     match api.propose(&asker.actor, &asker.request_id, Command::ApplyWorkload(command)).await {
         Ok(_) => answer(&api, StatusCode::CREATED, kind, &name),
@@ -145,7 +156,7 @@ pub async fn replace(
     Extension(asker): Extension<Asker>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let mut command = read_manifest(&api, kind, body).await?;
+    let mut command = read_manifest(&api, &asker, kind, body).await?;
     if command.name != name {
         return Err(ApiError::invalid(format!("metadata.name: is {:?}, the path says {name:?}", command.name)));
     }

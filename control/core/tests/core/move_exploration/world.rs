@@ -230,7 +230,14 @@ impl Model {
 
     fn apply(&mut self, command: Command) -> bool {
         let incarnation = self.state().incarnation();
-        let entry = Entry { incarnation, at_ms: AT_MS, request_id: String::new(), actor: "test".into(), command };
+        let entry = Entry {
+            incarnation,
+            at_ms: AT_MS,
+            request_id: String::new(),
+            actor: "test".into(),
+            command,
+            caller: String::new(),
+        };
         let (known, happened) = self.memo.apply(&self.known, entry, keys);
         self.known = known;
         self.data_lost |= self.workload().fresh_data;
