@@ -13,7 +13,7 @@ SEED ?= 1
 # How long `make test` simulates new worlds, each one twice. Other seeds each time; they are printed.
 SIM_BUDGET ?= 8m
 
-.PHONY: help setup setup-docker check test test-rust test-demo test-databases test-sim lint fmt demo dev sim matrix museum bench
+.PHONY: help setup setup-docker check test test-rust test-demo test-api openapi test-databases test-sim lint fmt demo dev sim matrix museum bench
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -34,7 +34,7 @@ check: setup lint ## fast: formatting, lints, house rules, tests of the pure cra
 	@target/debug/cara-chaos sim --seeds $(CHECK_SEEDS)
 	@echo "check: ok"
 
-test: setup test-rust test-demo test-databases test-sim lint ## everything: unit, property, story, simulation, end to end with a real Docker engine, lints
+test: setup test-rust test-demo test-api test-databases test-sim lint ## everything: unit, property, story, simulation, end to end with a real Docker engine, lints
 	@echo "test: ok"
 
 test-rust: setup
@@ -45,6 +45,10 @@ test-demo: setup
 	@$(CARGO) build -q --workspace --bins
 	@CARA_BIN=target/debug deploy/demo/demo.sh
 	@target/debug/caractrl dev --exit-after-ready
+
+test-api: setup ## what schemathesis makes of the OpenAPI document is sent to three real servers
+	@$(CARGO) build -q --workspace --bins
+	@CARA_BIN=target/debug deploy/demo/fuzz-api.sh
 
 test-databases: setup ## real databases move between two Docker engines while servers and agents are killed (root, Docker)
 	@$(CARGO) build -q --workspace --bins
@@ -71,6 +75,10 @@ demo: setup ## the main job: three servers, two agents, one container that survi
 dev: setup ## a cluster to play with on this machine: `caractrl dev`
 	@$(CARGO) build -p cara-control -p cara-agent -p caractrl --bins
 	@target/debug/caractrl dev
+
+openapi: setup ## write deploy/openapi.json anew, after a change of the API
+	@CARA_UPDATE=1 $(CARGO) test -q -p cara-control --lib openapi >/dev/null
+	@git --no-pager diff --stat -- deploy/openapi.json
 
 sim: setup ## one simulated world, twice, compared to the byte: make sim SEED=42
 	@$(CARGO) build -q -p cara-chaos --bin cara-chaos

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use raft_store::LowSpace;
 
+pub use crate::api::limit::Rate;
 use crate::version::Version;
 
 /// Settings of one server. Everything that identifies it is in its data folder, not here.
@@ -41,6 +42,15 @@ pub struct Config {
     pub server_certificate_life: Duration,
     /// Largest API request body in bytes. Default 1 MiB, the same as a log entry.
     pub body_max: usize,
+    /// How often one API token may be used on this server. Default 500 a second: a person and a dozen scripts together stay
+    /// far below, and one that runs wild leaves the leader most of what it can do.
+    pub rate_per_token: Rate,
+    /// The same for one address without a valid token or certificate. Default 100 a second: a rack whose machines enrol at
+    /// once passes, guessing tokens does not pay.
+    pub rate_per_address: Rate,
+    /// Open connections without a certificate from one address; 0 = any number. Default 1,024, a sixteenth of what a server
+    /// takes in all.
+    pub connections_per_address_max: usize,
 }
 
 impl Config {
@@ -61,6 +71,9 @@ impl Config {
             feature_level_max: cara_core::FEATURE_LEVEL,
             server_certificate_life: crate::pki::LEAF_LIFE,
             body_max: 1 << 20,
+            rate_per_token: Rate::with_burst(500),
+            rate_per_address: Rate { per_second: 100, burst: 1_000 },
+            connections_per_address_max: 1_024,
         }
     }
 

@@ -1,5 +1,7 @@
 //! What a request can end with besides success, and its two faces: an HTTP problem and a gRPC status.
 
+use std::time::Duration;
+
 use axum::response::{IntoResponse, Response};
 use cara_core::{RejectKind, Rejected};
 use cara_proto::rest::{PROBLEM_TYPE, Problem};
@@ -66,6 +68,14 @@ pub enum ApiError {
     /// A limit of this server is reached.
     #[error("{0}")]
     Busy(String),
+    /// Too many requests from one caller.
+    #[error("too many requests from this {who}")]
+    RateLimited {
+        /// `token` or `address`.
+        who: &'static str,
+        /// When it is worth trying again.
+        wait: Duration,
+    },
     /// Our own fault.
     #[error("{0}")]
     Internal(String),
@@ -91,6 +101,7 @@ impl ApiError {
             Self::OutOfScope => "out-of-scope",
             Self::Bad { code, .. } | Self::Missing { code, .. } => code,
             Self::Busy(_) => "busy",
+            Self::RateLimited { .. } => "rate-limited",
             Self::Internal(_) => "internal",
         }
     }
@@ -108,23 +119,19 @@ impl ApiError {
             Self::OutOfScope => "use a token whose scopes cover it, or one without scopes",
             Self::Bad { hint, .. } | Self::Missing { hint, .. } => hint,
             Self::Busy(_) => "try again in a moment",
+            Self::RateLimited { .. } => "wait as long as Retry-After says, and ask less often",
             Self::Internal(_) => "look for the request id in the servers' logs and report it",
         }
     }
 
     fn status(&self) -> StatusCode {
         match self {
-            Self::Rejected(rejected) => match rejected.kind() {
-                RejectKind::NotFound => StatusCode::NOT_FOUND,
-                RejectKind::Conflict => StatusCode::CONFLICT,
-                RejectKind::Invalid => StatusCode::BAD_REQUEST,
-                RejectKind::Denied => StatusCode::FORBIDDEN,
-                RejectKind::Exhausted => StatusCode::TOO_MANY_REQUESTS,
-            },
+            Self::Rejected(rejected) => status_of_kind(rejected.kind()),
             Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
             Self::NotLeader { .. } | Self::NoQuorum(_) | Self::Unconfirmed | Self::Busy(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
+            Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden { .. } | Self::OutOfScope => StatusCode::FORBIDDEN,
             Self::Bad { status, .. } => *status,
@@ -144,7 +151,7 @@ impl ApiError {
             code: self.code().to_owned(),
             detail: self.to_string(),
             hint: self.hint().to_owned(),
-            retryable: status == StatusCode::SERVICE_UNAVAILABLE,
+            retryable: status == StatusCode::SERVICE_UNAVAILABLE || matches!(self, Self::RateLimited { .. }),
             request_id: String::new(),
         }
     }
@@ -213,7 +220,56 @@ impl IntoResponse for ApiError {
         let body = serde_json::to_vec(&problem).unwrap_or_default();
         let mut response = (status, body).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
+        if let Self::RateLimited { wait, .. } = self {
+            // Whole seconds, and never "at once".
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+        }
         response
+    }
+}
+
+/// The problems of the shell, with their status; those of the domain are in [`Rejected`].
+const PROBLEMS: &[(&str, StatusCode)] = &[
+    ("already-exists", StatusCode::CONFLICT),
+    ("body-too-deep", StatusCode::BAD_REQUEST),
+    ("body-too-large", StatusCode::PAYLOAD_TOO_LARGE),
+    ("body-too-slow", StatusCode::REQUEST_TIMEOUT),
+    ("busy", StatusCode::SERVICE_UNAVAILABLE),
+    ("compacted", StatusCode::GONE),
+    ("confirmation-needed", StatusCode::CONFLICT),
+    ("entry-too-large", StatusCode::PAYLOAD_TOO_LARGE),
+    ("forbidden", StatusCode::FORBIDDEN),
+    ("has-volumes", StatusCode::BAD_REQUEST),
+    ("internal", StatusCode::INTERNAL_SERVER_ERROR),
+    ("invalid-body", StatusCode::BAD_REQUEST),
+    ("invalid-request", StatusCode::BAD_REQUEST),
+    ("logs-unavailable", StatusCode::CONFLICT),
+    ("out-of-scope", StatusCode::FORBIDDEN),
+    ("no-address", StatusCode::CONFLICT),
+    ("no-quorum", StatusCode::SERVICE_UNAVAILABLE),
+    ("not-leader", StatusCode::SERVICE_UNAVAILABLE),
+    ("quorum-at-risk", StatusCode::CONFLICT),
+    ("rate-limited", StatusCode::TOO_MANY_REQUESTS),
+    ("storage-full", StatusCode::INSUFFICIENT_STORAGE),
+    ("unauthenticated", StatusCode::UNAUTHORIZED),
+    ("unconfirmed", StatusCode::SERVICE_UNAVAILABLE),
+    ("unknown-database", StatusCode::BAD_REQUEST),
+    ("unknown-service", StatusCode::NOT_FOUND),
+];
+
+/// The status that comes with a code.
+pub fn status_of(code: &str) -> Option<StatusCode> {
+    let domain = Rejected::KINDS.iter().find(|(known, _)| *known == code).map(|(_, kind)| status_of_kind(*kind));
+    domain.or_else(|| PROBLEMS.iter().find(|(known, _)| *known == code).map(|(_, status)| *status))
+}
+
+fn status_of_kind(kind: RejectKind) -> StatusCode {
+    match kind {
+        RejectKind::NotFound => StatusCode::NOT_FOUND,
+        RejectKind::Conflict => StatusCode::CONFLICT,
+        RejectKind::Invalid => StatusCode::BAD_REQUEST,
+        RejectKind::Denied => StatusCode::FORBIDDEN,
+        RejectKind::Exhausted => StatusCode::TOO_MANY_REQUESTS,
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cara_control::config::Config;
+use cara_control::config::{Config, Rate};
 use cara_control::error::chain;
 use cara_control::recover::{Recovered, recover_token};
 use cara_control::setup::{self, Place};
@@ -133,6 +133,15 @@ struct RunArgs {
     /// Log entries between two snapshots.
     #[arg(long, default_value_t = 10_000)]
     snapshot_after: u64,
+    /// Requests a second that one API token may make of this server; four times as many at once. 0 = any number.
+    #[arg(long, default_value_t = 500)]
+    rate_per_token: u32,
+    /// The same for an address without a valid token; ten times as many at once. 0 = any number.
+    #[arg(long, default_value_t = 100)]
+    rate_per_address: u32,
+    /// Open connections without a certificate from one address. 0 = any number.
+    #[arg(long, default_value_t = 1024)]
+    connections_per_address: usize,
 }
 
 fn main() -> ExitCode {
@@ -241,6 +250,9 @@ async fn run(env: Env, args: RunArgs) -> anyhow::Result<()> {
         pending_stale_after: Duration::from_secs(args.pending_stale_after_s),
         agent_min_version: args.agent_min_version,
         snapshot_after: args.snapshot_after,
+        rate_per_token: Rate::with_burst(args.rate_per_token),
+        rate_per_address: Rate { per_second: args.rate_per_address, burst: args.rate_per_address.saturating_mul(10) },
+        connections_per_address_max: args.connections_per_address,
         ..Config::new(&args.data_dir)
     };
     // Before the database is touched: a folder without identity must stay as it is.

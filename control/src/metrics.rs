@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
@@ -16,6 +17,7 @@ pub struct Metrics {
     propose_seconds: Histogram,
     heartbeats: Counter,
     forwarded: Counter,
+    refused: Family<[(&'static str, &'static str); 1], Counter>,
     sessions: Gauge,
     term: Gauge,
     applied: Gauge,
@@ -33,12 +35,14 @@ impl Metrics {
         registry.register("propose_seconds", "From proposal to applied answer", propose_seconds.clone());
         registry.register("agent_heartbeats", "Heartbeats received from agents", heartbeats.clone());
         registry.register("forwarded_requests", "API requests handed to the leader", forwarded.clone());
+        let refused = Family::default();
+        registry.register("refused", "Requests and connections refused before their work began", refused.clone());
         registry.register("agent_sessions", "Open agent sessions on this server", sessions.clone());
         registry.register("raft_term", "Current raft term", term.clone());
         registry.register("raft_applied_index", "Last applied log index", applied.clone());
         registry.register("raft_is_leader", "1 while this server leads", leader.clone());
         let registry = Arc::new(registry);
-        Self { registry, propose_seconds, heartbeats, forwarded, sessions, term, applied, leader }
+        Self { registry, propose_seconds, heartbeats, forwarded, refused, sessions, term, applied, leader }
     }
 
     /// A proposal was answered.
@@ -54,6 +58,11 @@ impl Metrics {
     /// A request went to the leader.
     pub fn forwarded(&self) {
         self.forwarded.inc();
+    }
+
+    /// A request or a connection was refused before its work began, to keep a bound.
+    pub fn refused(&self, why: &'static str) {
+        self.refused.get_or_create(&[("reason", why)]).inc();
     }
 
     /// So many sessions are open.

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::middleware::from_fn_with_state;
 use cara_core::Feature;
 use cara_env::{Cf, Engine, Env};
 use cara_proto::agent::agent_server::AgentServer;
@@ -29,7 +30,8 @@ use tonic::transport::Channel;
 
 use crate::api::forward::Forwarder;
 use crate::api::grpc::{AgentService, ClusterService, FRAME_BYTES_MAX, RelayService, server_peer};
-use crate::api::{Api, SharedApi, rest};
+use crate::api::limit::Limiter;
+use crate::api::{Api, SharedApi, door, rest};
 use crate::config::Config;
 use crate::error::ApiError;
 use crate::identity::{IdentityError, ServerIdentity, from_hex};
@@ -150,6 +152,7 @@ pub async fn run(
         transfers: Transfers::default(),
         relay: Relay::default(),
         metrics: Metrics::new(),
+        limiter: Limiter::new(config.rate_per_token, config.rate_per_address),
         token_uses: TokenUses::default(),
         identity,
         keeper: Arc::new(keeper),
@@ -173,7 +176,7 @@ pub async fn run(
         biased;
         // First: nothing is served from a log that this server may misread.
         level = level::outgrown(&api) => Err(RunError::Outdated { supports: api.config.feature_level_max, level }),
-        () = cara_transport::serve(&env, listener, tls, routes(&api), Limits::default(), shutdown) => Ok(()),
+        () = cara_transport::serve(&env, listener, tls, routes(&api), limits(&api), shutdown) => Ok(()),
         reason = replication_end(&api) => Err(RunError::Replication { reason }),
     };
     api.raft.shutdown().await;
@@ -209,6 +212,16 @@ fn routes(api: &SharedApi) -> axum::Router {
         .add_service(relay)
         .add_service(InterceptedService::new(api.raft.service(), for_servers))
         .into_axum_router()
+        .layer(from_fn_with_state(api.clone(), door::enter))
+}
+
+fn limits(api: &SharedApi) -> Limits {
+    let metrics = api.metrics.clone();
+    Limits {
+        connections_per_address_max: api.config.connections_per_address_max,
+        refused: Arc::new(move |why| metrics.refused(why.as_str())),
+        ..Limits::default()
+    }
 }
 
 fn raft_config(config: &Config, identity: &ServerIdentity, expect_empty: bool) -> raft_store::Config {

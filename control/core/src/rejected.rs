@@ -56,8 +56,8 @@ macro_rules! rejections {
         }
 
         impl Rejected {
-            /// Every code, in the order of the numbers.
-            pub const CODES: &'static [&'static str] = &[$($code,)+];
+            /// Every code with what sort of refusal it is, in the order of the numbers.
+            pub const KINDS: &'static [(&'static str, RejectKind)] = &[$(($code, RejectKind::$kind),)+];
 
             /// A stable word for programs.
             pub fn code(&self) -> &'static str {

@@ -12,11 +12,13 @@ mod app_moves;
 mod audit;
 pub mod auth;
 pub mod certificates;
+pub mod door;
 mod drains;
 mod find;
 pub mod forward;
 pub mod grpc;
 mod lifecycle;
+pub mod limit;
 mod lost;
 mod moves;
 mod placement;
@@ -74,6 +76,8 @@ pub struct Api {
     pub shutdown: watch::Receiver<bool>,
     /// What is counted.
     pub metrics: Metrics,
+    /// How often each caller may ask.
+    pub limiter: limit::Limiter,
     /// When this server let which API token in.
     pub token_uses: TokenUses,
     /// Connections to other servers, for forwarding.

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use cara_core::command::ApplyWorkload;
 use cara_core::model::{Workload, WorkloadKind};
-use cara_core::{Command, Purpose, Rejected, Revision, State, unfit};
+use cara_core::{Command, Purpose, Rejected, Reply, Revision, State, unfit};
 use cara_proto::rest::{PlacementReport, Rejection};
 
 use super::rest::Asker;
 use super::{Api, find};
 use crate::error::ApiError;
 use crate::wire::node_name;
+
+/// How often a change is tried on a workload that changes meanwhile: its agent reports a few times while it starts.
+const ATTEMPTS_MAX: u32 = 5;
 
 impl Api {
     /// Where a workload is and which nodes could take it now.
@@ -32,10 +35,35 @@ impl Api {
         name: &str,
         selector: BTreeMap<String, String>,
     ) -> Result<PlacementReport, ApiError> {
+        let mut proposed = self.propose_selector(asker, kind, name, &selector).await;
+        for _ in 1..ATTEMPTS_MAX {
+            // Whoever has set no condition doesn't care that its agent has reported meanwhile.
+            if asker.if_match.is_some() || !is_outdated(&proposed) {
+                break;
+            }
+            proposed = self.propose_selector(asker, kind, name, &selector).await;
+        }
+        proposed.map_err(|error| match error {
+            ApiError::Rejected(Rejected::InvalidField { field, problem }) => {
+                Rejected::InvalidField { field: field.replace("spec.selector", "node_selector"), problem }.into()
+            }
+            other => other,
+        })?;
+        self.placement(kind, name)
+    }
+
+    /// On the workload as it is now: its other fields must not go back to what they were when it was read.
+    async fn propose_selector(
+        &self,
+        asker: &Asker,
+        kind: WorkloadKind,
+        name: &str,
+        selector: &BTreeMap<String, String>,
+    ) -> Result<Reply, ApiError> {
         let command = self.read_local(|state| {
             let workload = find::workload(state, kind, name)?;
             let mut spec = workload.spec.clone();
-            spec.selector = selector;
+            spec.selector.clone_from(selector);
             Ok::<_, ApiError>(ApplyWorkload {
                 uid: workload.uid.clone(),
                 kind,
@@ -47,15 +75,12 @@ impl Api {
                 expect_revision: Some(asker.if_match.map_or(workload.revision, Revision)),
             })
         })?;
-        let proposed = self.propose(&asker.actor, &asker.request_id, Command::ApplyWorkload(command)).await;
-        proposed.map_err(|error| match error {
-            ApiError::Rejected(Rejected::InvalidField { field, problem }) => {
-                Rejected::InvalidField { field: field.replace("spec.selector", "node_selector"), problem }.into()
-            }
-            other => other,
-        })?;
-        self.placement(kind, name)
+        self.propose(&asker.actor, &asker.request_id, Command::ApplyWorkload(command)).await
     }
+}
+
+fn is_outdated(proposed: &Result<Reply, ApiError>) -> bool {
+    matches!(proposed, Err(ApiError::Rejected(Rejected::RevisionMismatch { .. })))
 }
 
 fn report(state: &State, workload: &Workload) -> PlacementReport {

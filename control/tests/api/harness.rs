@@ -15,6 +15,8 @@ use raft_store::memory::MemoryEngine;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::contract;
+
 /// Long enough for a loaded machine; a run that needs it all is broken.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -242,7 +244,9 @@ impl Server {
         let body = cara_env::timeout(&*self.env.clock, DEADLINE, body.collect()).await.map_err(|e| e.to_string())?;
         let body = body.map_err(|e| e.to_string())?.to_bytes();
         let body = String::from_utf8_lossy(&body).into_owned();
-        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+        let answer = Answer { status: head.status.as_u16(), headers: head.headers, body };
+        contract::check(method, path, &answer);
+        Ok(answer)
     }
 
     /// The response with its body still to come.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Body of `POST /api/v1/tokens`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiTokenRequest {
     /// What people call it; need not be unique.
@@ -23,6 +24,7 @@ pub struct ApiTokenRequest {
 
 /// A token without its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApiTokenView {
     /// For `DELETE`, and in the audit as `token:ID`.
@@ -54,6 +56,7 @@ pub struct ApiTokenView {
 
 /// The only time that a token's text is shown.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct MintedApiToken {
     /// For `Authorization: Bearer`, `CARA_TOKEN` and `--token`.
     pub token: String,

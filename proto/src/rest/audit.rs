@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AuditRecordView {
     /// Raft log index of the change.
@@ -38,6 +39,7 @@ pub struct AuditRecordView {
 
 /// Answer of `GET /api/v1/audit-log`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AuditPage {
     /// `caravanserai/v1`.

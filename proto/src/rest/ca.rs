@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Body of `POST /api/v1/cluster/ca/rotate`; may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct CaRotateRequest {
     /// Goes on without the nodes that hold the replacement back; they must enrol again.
@@ -12,6 +13,7 @@ pub struct CaRotateRequest {
 
 /// Answer of `GET /api/v1/cluster/ca`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CaView {
     /// Rises with each replacement; the first is 1.
@@ -36,6 +38,7 @@ pub struct CaView {
 
 /// A machine that holds the replacement of the CA back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CaHeldBack {
     /// `server` or `node`.

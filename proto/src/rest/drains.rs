@@ -6,6 +6,7 @@ use super::Rejection;
 
 /// A drain, running or over.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct DrainView {
     /// Never given twice.
     pub id: String,
@@ -43,6 +44,7 @@ pub struct DrainView {
 
 /// Answer to a drain with `dry_run=true`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct DrainPlan {
     /// What would go, in order.
     pub plan: Vec<DrainItem>,
@@ -52,6 +54,7 @@ pub struct DrainPlan {
 
 /// A workload that a drain moves.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct DrainItem {
     /// `app`, `database` or `project`.
     pub kind: String,
@@ -67,6 +70,7 @@ pub struct DrainItem {
 
 /// A workload that a drain can't move.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct BlockedItem {
     /// `app`, `database` or `project`.
     pub kind: String,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Body of `POST /api/v1/nodes/{node}/lost`; all optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LostRequest {
     /// Without it nothing happens: the answer says what would be given up.
@@ -16,6 +17,7 @@ pub struct LostRequest {
 
 /// What was given up with a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct LostView {
     /// Its name.
     pub node: String,
@@ -27,6 +29,7 @@ pub struct LostView {
 
 /// A workload whose data on a node is given up.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct GivenUp {
     /// `app`, `database` or `project`.
     pub kind: String,
@@ -38,6 +41,7 @@ pub struct GivenUp {
 
 /// A volume that is kept on a node and belongs to no running workload there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct NodeVolume {
     /// Name of the workload that it was made for; its uid once it is gone.
     pub workload: String,

@@ -9,9 +9,11 @@ pub const API_VERSION: &str = "caravanserai/v1";
 
 /// An object's name and bookkeeping.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Metadata {
-    /// Unique per kind.
+    /// Unique per kind: a DNS label.
+    #[cfg_attr(feature = "openapi", schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), length(max = 63)))]
     pub name: String,
     /// Set by the server, never reused; ignored on the way in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -40,9 +42,11 @@ fn is_zero(n: &u64) -> bool {
 
 /// A list of objects as of one revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "{T}List"))]
 #[serde(rename_all = "camelCase")]
 pub struct List<T> {
-    /// Always [`API_VERSION`].
+    /// Always `caravanserai/v1`.
+    #[cfg_attr(feature = "openapi", schemars(extend("const" = API_VERSION)))]
     pub api_version: String,
     /// For example `NodeList`.
     pub kind: String,

@@ -7,6 +7,7 @@ use super::Rejection;
 
 /// Body of `POST /api/v1/{apps,databases,projects}/{name}/move`; all optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MoveRequest {
     /// Id or name of the node to go to; empty or absent = one is chosen.
@@ -32,6 +33,7 @@ pub struct MoveRequest {
 
 /// A move, running or over.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct MoveView {
     /// Never given twice.
     pub id: String,
@@ -90,6 +92,7 @@ pub struct MoveView {
 
 /// One thing that happened in a move.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct MoveStepView {
     /// In which phase.
     pub phase: String,
@@ -106,6 +109,7 @@ pub struct MoveStepView {
 /// How far a move's copying is. Between two rounds it comes from the leader's memory: after a change of leader it is
 /// coarse until the target reports again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct MoveTransfer {
     /// Content of the volumes; 0 = not known yet.
     pub bytes_total: u64,
@@ -124,6 +128,7 @@ pub struct MoveTransfer {
 
 /// Answer to a move with `dry_run`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct MovePlan {
     /// `app`, `database` or `project`.
     pub kind: String,
@@ -153,6 +158,7 @@ pub struct MovePlan {
 
 /// A list without a manifest's frame: moves, drains, volumes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema), schemars(rename = "{T}Items"))]
 pub struct Items<T> {
     /// Never null.
     pub items: Vec<T>,
@@ -160,6 +166,7 @@ pub struct Items<T> {
 
 /// Body of `PUT /api/v1/apps/{name}/node` and `POST /api/v1/apps/{name}/move-with-volumes`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodeChoice {
     /// Id or name; empty = one is chosen.
@@ -168,6 +175,7 @@ pub struct NodeChoice {
 
 /// The older view of an app's move.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct AppMoveView {
     /// The move's id; empty when there was nothing to move.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -189,6 +197,7 @@ pub struct AppMoveView {
 
 /// A step of the older view.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct AppMoveStep {
     /// `stop_app`, `move_volume:<volume>`, `update_placement` or `resume_app`.
     pub name: String,

@@ -8,11 +8,14 @@ use super::{Metadata, Network};
 
 /// A node, in and out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeManifest {
-    /// Always [`super::API_VERSION`].
+    /// Always `caravanserai/v1`.
+    #[cfg_attr(feature = "openapi", schemars(extend("const" = super::API_VERSION)))]
     pub api_version: String,
     /// Always `Node`.
+    #[cfg_attr(feature = "openapi", schemars(extend("const" = "Node")))]
     pub kind: String,
     /// Name and labels.
     pub metadata: Metadata,
@@ -26,6 +29,7 @@ pub struct NodeManifest {
 
 /// Written by the operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeSpec {
     /// Informational.
@@ -38,6 +42,7 @@ pub struct NodeSpec {
 
 /// Written by the leader, from what it hears of the agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NodeStatus {
     /// `Ready`, `NotReady` or `Draining`: derived from the two axes below.
@@ -90,6 +95,7 @@ pub struct NodeStatus {
 
 /// Which kinds of workloads a node takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Accepts {
     /// Apps and projects.
@@ -102,6 +108,7 @@ pub struct Accepts {
 
 /// The open session of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionView {
     /// Rises with each session of the node.
@@ -112,6 +119,7 @@ pub struct SessionView {
 
 /// A node's certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateView {
     /// `ok`, `expiring` (21 d), `critical` (7 d), `expired` or `revoked`.
@@ -128,6 +136,7 @@ pub struct CertificateView {
 
 /// What an agent reports of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentInfo {
     /// Version of `cara-agent`.
@@ -159,6 +168,7 @@ pub struct AgentInfo {
 
 /// A typed statement about an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// For example `Heartbeat`.
@@ -181,6 +191,7 @@ pub struct Condition {
 
 /// One change of a node's connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectionEvent {
     /// When the leader decided it.

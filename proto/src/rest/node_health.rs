@@ -6,6 +6,7 @@ use super::Condition;
 
 /// Answer of `GET /api/v1/nodes/{node}/health`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NodeHealth {
     /// The node's name.
@@ -20,6 +21,7 @@ pub struct NodeHealth {
 
 /// Body of `PUT /api/v1/nodes/{node}/region`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeRegion {
     /// Where the node stands, in the operator's own words; empty removes it. At most 512 bytes.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Network facts of a node. All but the address are known only while it is connected, and to the leader.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Network {
     /// IP address that the agent advertises; empty when it advertises a name.
@@ -25,6 +26,7 @@ pub struct Network {
 
 /// What a node's connection carried, such as `120Mbps`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Throughput {
     /// To the node; empty = not measured.

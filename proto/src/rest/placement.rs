@@ -8,6 +8,7 @@ use super::Rejection;
 
 /// `GET /api/v1/{apps,databases,projects}/{name}/placement`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct PlacementReport {
     /// Id of its node; absent while it is unplaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,6 +28,7 @@ pub struct PlacementReport {
 
 /// Body of `PUT` on the same path. Moves nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PlacementRequest {
     /// Labels that a node must have; replaces all.

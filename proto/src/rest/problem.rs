@@ -7,6 +7,7 @@ pub const PROBLEM_TYPE: &str = "application/problem+json";
 
 /// Why a request was refused or failed, and what to do next.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct Problem {
     /// `urn:caravanserai:problem:<code>`.
     pub r#type: String,

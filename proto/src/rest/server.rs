@@ -6,6 +6,7 @@ use super::CertificateView;
 
 /// `GET /api/v1/servers`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterView {
     /// Identity of the cluster.
@@ -31,6 +32,7 @@ pub struct ClusterView {
 
 /// One server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServerView {
     /// Raft id.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Body of `POST /api/v1/nodes/join-tokens` and `POST /api/v1/servers/join-tokens`; all optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JoinTokenRequest {
     /// How long it is valid: `90s`, `15m` (the default), `24h`. Less than a minute becomes a minute, more than a day a day.
@@ -26,6 +27,7 @@ pub struct JoinTokenRequest {
 
 /// The only time that a token's secret is shown.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct MintedToken {
     /// For `DELETE`.
     pub id: String,
@@ -48,6 +50,7 @@ pub struct MintedToken {
 
 /// One command for each way to run the new machine's process.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 pub struct JoinCommands {
     /// With the binary, without a service manager.
     pub binary: String,
@@ -73,6 +76,7 @@ impl std::fmt::Debug for MintedToken {
 
 /// A token without its secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JoinTokenView {
     /// For `DELETE`.

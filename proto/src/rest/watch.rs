@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// One committed change. Events of one revision share its id; a stream resumed with `Last-Event-ID: R` begins with the
 /// first event of a later revision. When that is gone, the server answers 410 with code `compacted`: list again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WatchEvent {
     /// Raft log index of the change.

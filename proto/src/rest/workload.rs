@@ -8,11 +8,14 @@ use super::{Condition, Metadata};
 
 /// A workload, in and out. The three kinds share one shape; an App has exactly one service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkloadManifest {
-    /// Always [`super::API_VERSION`].
+    /// Always `caravanserai/v1`.
+    #[cfg_attr(feature = "openapi", schemars(extend("const" = super::API_VERSION)))]
     pub api_version: String,
     /// `App`, `Database` or `Project`.
+    #[cfg_attr(feature = "openapi", schemars(extend("enum" = ["App", "Database", "Project"])))]
     pub kind: String,
     /// Name and labels.
     pub metadata: Metadata,
@@ -26,6 +29,7 @@ pub struct WorkloadManifest {
 /// Written by the user. An `App` uses `image`, `command`, `args`, `env`, `ports`, `volumeMounts`, `healthCheck` (one
 /// container); a `Project` uses `services`; a `Database` uses `engine`, and everything else follows from that.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WorkloadSpec {
     /// App: the image.
@@ -91,6 +95,7 @@ pub struct WorkloadSpec {
 
 /// One container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServiceSpec {
     /// DNS label, unique in the workload; also the name under which its siblings reach it.
@@ -122,6 +127,7 @@ pub struct ServiceSpec {
 
 /// What a container asks for, as quantities: booked on its node, not enforced. Absent = nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Resources {
     /// For example `500m` or `2`.
@@ -137,6 +143,7 @@ pub struct Resources {
 
 /// How an agent finds out that a container works. Times are durations like `500ms`, `10s` or `2m`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HealthCheck {
     /// `http` (a status below 400), `tcp` (it accepts a connection) or `exec` (exit code 0).
@@ -166,6 +173,7 @@ pub struct HealthCheck {
 
 /// One environment variable.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EnvVar {
     /// Not empty, no `=`.
@@ -184,6 +192,7 @@ impl std::fmt::Debug for EnvVar {
 
 /// A port that is published on the node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Port {
     /// 1..=65535, inside the container.
@@ -201,6 +210,7 @@ pub struct Port {
 
 /// Where a volume appears in a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VolumeMount {
     /// A volume declared in `spec.volumes`.
@@ -211,6 +221,7 @@ pub struct VolumeMount {
 
 /// Named storage of a workload.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VolumeSpec {
     /// Unique in the workload.
@@ -221,6 +232,7 @@ pub struct VolumeSpec {
 
 /// A host name that leads to a service.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ingress {
     /// Unique in the workload.
@@ -237,6 +249,7 @@ pub struct Ingress {
 
 /// Where an ingress leads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IngressTarget {
     /// A service of the workload.
@@ -247,6 +260,7 @@ pub struct IngressTarget {
 
 /// Who may use an ingress.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IngressAccess {
     /// Empty or `Internal`.
@@ -256,6 +270,7 @@ pub struct IngressAccess {
 
 /// Placement by the leader, the rest by the agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadStatus {
     /// `Pending`, `Scheduled`, `Running`, `Stopped`, `Failed`, `Terminating`.
@@ -289,6 +304,7 @@ pub struct WorkloadStatus {
 
 /// A workload bound to a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementView {
     /// Id of the node.
@@ -303,6 +319,7 @@ pub struct PlacementView {
 
 /// A published port.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Endpoint {
     /// Service of the workload.
@@ -318,6 +335,7 @@ pub struct Endpoint {
 
 /// Why a node was not chosen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Rejection {
     /// Name of the node.
@@ -328,6 +346,7 @@ pub struct Rejection {
 
 /// One container as the agent sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerView {
     /// Service of the workload.
@@ -347,6 +366,7 @@ pub struct ContainerView {
 
 /// `GET /api/v1/databases/{name}/connection`, for root tokens only.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseConnection {
     /// With the password.

@@ -20,12 +20,13 @@ mod dial;
 mod peer;
 mod pin;
 mod serve;
+mod strangers;
 mod tls;
 mod token;
 
 pub use dial::{ConnectError, connect, connect_stream};
 pub use peer::{Caller, Peer, Role, Unanswered, fingerprint};
-pub use serve::{Limits, serve};
+pub use serve::{Limits, Refusal, serve};
 pub use tls::{Identity, Tls, TlsError, pinned};
 pub use token::{JoinToken, TokenError};
 

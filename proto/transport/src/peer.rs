@@ -1,5 +1,6 @@
 //! Who is at the other end of a connection.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -74,6 +75,25 @@ pub struct Caller {
     pub address: String,
 }
 
+impl Caller {
+    /// What counts as one source, for bounds.
+    pub fn source(&self) -> String {
+        source_of(&self.address)
+    }
+}
+
+/// What counts as one source, for bounds: an address, or the /64 of an IPv6 address, because one machine has a whole one.
+pub fn source_of(address: &str) -> String {
+    match address.parse::<SocketAddr>().map(|address| address.ip().to_canonical()) {
+        Ok(IpAddr::V4(ip)) => ip.to_string(),
+        Ok(IpAddr::V6(ip)) => {
+            let [a, b, c, d, ..] = ip.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+        Err(_) => address.to_owned(),
+    }
+}
+
 /// Attached to each request as an extension: whether the connection below it was given up because the other end answered
 /// no ping. A stream that breaks looks the same from inside, whether a process died or a machine stands still; this tells
 /// the two apart.
@@ -88,5 +108,19 @@ impl Unanswered {
 
     pub(crate) fn note(&self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_an_address_without_its_port() {
+        assert_eq!(source_of("10.0.0.7:55123"), "10.0.0.7");
+        assert_eq!(source_of("[::ffff:10.0.0.7]:55123"), "10.0.0.7");
+        assert_eq!(source_of("[2001:db8:1:2:3:4:5:6]:443"), "2001:db8:1:2::/64");
+        assert_eq!(source_of("[2001:db8:1:2:ffff::1]:9"), source_of("[2001:db8:1:2::8]:1"));
+        assert_eq!(source_of("somewhere"), "somewhere");
     }
 }

@@ -1,6 +1,7 @@
 //! Incoming connections: accept, handshake under a deadline, serve HTTP/1.1 or HTTP/2, end gracefully.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -14,10 +15,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
+use crate::peer::source_of;
+use crate::strangers::{Stranger, Strangers};
 use crate::{Caller, Peer, Tls, Unanswered};
 
 /// Bounds of one listener.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Limits {
     /// Open connections; the next one waits in the kernel's queue. Sized for 10,000 agents and their operators.
     pub connections_max: usize,
@@ -29,7 +32,43 @@ pub struct Limits {
     pub keepalive: Duration,
     /// How long open requests may go on after the shutdown was asked for.
     pub drain: Duration,
+    /// Open connections from one address whose holder has shown no certificate; 0 = any number. It takes so many
+    /// addresses to keep everyone else out as this number is smaller than [`Limits::connections_max`].
+    pub connections_per_address_max: usize,
+    /// A connection without a certificate on which no request has begun by then is closed: it costs memory and a slot.
+    pub first_request: Duration,
+    /// Is told of each connection that ended before its first request to keep one of these bounds.
+    pub refused: Arc<dyn Fn(Refusal) + Send + Sync>,
 }
+
+/// Why a connection ended before its first request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// What came was no TLS of ours, or its certificate is not valid.
+    Handshake,
+    /// The handshake took too long.
+    HandshakeLate,
+    /// Its address has too many already.
+    AddressFull,
+    /// No request began.
+    FirstRequestLate,
+}
+
+impl Refusal {
+    /// One word for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Handshake => "handshake",
+            Self::HandshakeLate => "handshake-late",
+            Self::AddressFull => "connections-per-address",
+            Self::FirstRequestLate => "first-request-late",
+        }
+    }
+}
+
+/// Bytes of a request's head: a token, a few headers and a long path, many times over. HTTP/1.1 refuses more with 431, HTTP/2
+/// ends the stream.
+const HEAD_BYTES_MAX: u32 = 32 << 10;
 
 /// What one stream may send ahead of its reader.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -45,6 +84,9 @@ impl Default for Limits {
             streams_max: 512,
             keepalive: Duration::from_secs(10),
             drain: Duration::from_secs(3),
+            connections_per_address_max: 1_024,
+            first_request: Duration::from_secs(10),
+            refused: Arc::new(|_| ()),
         }
     }
 }
@@ -60,6 +102,7 @@ pub async fn serve(
     mut shutdown: watch::Receiver<bool>,
 ) {
     let slots = Arc::new(Semaphore::new(limits.connections_max));
+    let strangers = Strangers::default();
     let mut failing = false;
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else { return };
@@ -81,6 +124,11 @@ pub async fn serve(
             }
         };
         failing = false;
+        let Some(stranger) = strangers.enter(source_of(&address), limits.connections_per_address_max) else {
+            tracing::debug!(%address, "has too many connections");
+            (limits.refused)(Refusal::AddressFull);
+            continue;
+        };
         let connection = Connection {
             env: env.clone(),
             tls: tls.clone(),
@@ -89,7 +137,7 @@ pub async fn serve(
             shutdown: shutdown.clone(),
             address,
         };
-        drop(cara_env::spawn(connection.run(stream, slot)));
+        drop(cara_env::spawn(connection.run(stream, slot, stranger)));
     }
     drop(listener); // New connections are refused while the open ones end.
     let all = u32::try_from(limits.connections_max).unwrap_or(u32::MAX);
@@ -115,33 +163,41 @@ struct Connection {
 }
 
 impl Connection {
-    /// `_slot` counts the connection until it ends.
-    async fn run(mut self, stream: IoStream, _slot: OwnedSemaphorePermit) {
+    /// `_slot` counts the connection until it ends, `stranger` until it has shown a certificate.
+    async fn run(mut self, stream: IoStream, _slot: OwnedSemaphorePermit, stranger: Stranger) {
         let accept = TlsAcceptor::from(self.tls.server()).accept(stream);
         let stream = match cara_env::timeout(&*self.env.clock, self.limits.handshake, accept).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 tracing::debug!(address = %self.address, %error, "TLS handshake failed");
-                return;
+                return (self.limits.refused)(Refusal::Handshake);
             }
             Err(_) => {
                 tracing::debug!(address = %self.address, "TLS handshake took too long");
-                return;
+                return (self.limits.refused)(Refusal::HandshakeLate);
             }
         };
         let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
         let caller = Caller { peer: certificate.and_then(Peer::of), address: self.address.clone() };
+        let stranger = caller.peer.is_none().then_some(stranger);
         let app = self.app.clone();
+        let heard = Arc::new(AtomicBool::new(false));
+        let hears = heard.clone();
         let unanswered = Unanswered::default();
         let told = unanswered.clone();
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+            hears.store(true, Ordering::Relaxed);
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(caller.clone());
             request.extensions_mut().insert(told.clone());
             app.clone().oneshot(request)
         });
         let mut builder = auto::Builder::new(Executor);
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(self.limits.handshake);
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.limits.handshake)
+            .max_buf_size(HEAD_BYTES_MAX as usize);
         builder
             .http2()
             .timer(TokioTimer::new())
@@ -149,12 +205,26 @@ impl Connection {
             .keep_alive_timeout(self.limits.keepalive)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_header_list_size(HEAD_BYTES_MAX)
             .max_concurrent_streams(self.limits.streams_max);
         let serving = builder.serve_connection(TokioIo::new(stream), service);
         let mut serving = std::pin::pin!(serving);
+        let clock = self.env.clock.clone();
+        let silent = async {
+            if stranger.is_some() {
+                clock.sleep(self.limits.first_request).await;
+            }
+            if stranger.is_none() || heard.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+        };
         let ended = tokio::select! {
             biased;
             ended = serving.as_mut() => ended,
+            () = silent => {
+                tracing::debug!(address = %self.address, "no request came");
+                return (self.limits.refused)(Refusal::FirstRequestLate);
+            }
             () = asked(&mut self.shutdown) => {
                 serving.as_mut().graceful_shutdown();
                 match cara_env::timeout(&*self.env.clock, self.limits.drain, serving).await {

@@ -301,5 +301,11 @@ fn encode<B: Serialize>(body: &B) -> Result<Bytes, ClientError> {
 
 /// Whether a status says "not now, or not by me".
 fn is_retryable(status: StatusCode) -> bool {
-    matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT)
+    matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::GATEWAY_TIMEOUT
+    )
 }

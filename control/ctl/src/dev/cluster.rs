@@ -120,7 +120,9 @@ impl Cluster {
             identity.extend(args(&["--token", &minted.token]));
             self.step(&format!("cara-server join ({name})"), &identity).await?;
         }
-        let run = args(&["run", "--data-dir", &data, "--log-format", "pretty"]);
+        let mut run = args(&["run", "--data-dir", &data, "--log-format", "pretty"]);
+        // To play with and to measure: nobody is asked to slow down.
+        run.extend(args(&["--rate-per-token", "0", "--rate-per-address", "0", "--connections-per-address", "0"]));
         self.servers.push(Process::new(&name, &self.folder, &self.plan.binaries.server, run));
         self.start(&name)?;
         self.access.servers.push(format!("https://{address}"));

@@ -6,6 +6,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use cara_proto::rest::{ApiTokenRequest, MintedApiToken};
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Asker, body};
@@ -36,8 +37,9 @@ pub async fn show(State(api): State<SharedApi>, Path(id): Path<String>) -> Resul
 }
 
 /// How to revoke.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct RevokeQuery {
+    /// Drops its record as well.
     #[serde(default)]
     forget: bool,
 }

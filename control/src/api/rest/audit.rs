@@ -3,6 +3,7 @@
 use axum::extract::{Query, State};
 use axum::response::Response;
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::body;
@@ -16,15 +17,22 @@ const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1_000;
 
 /// Which records, and where the page begins.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct AuditQuery {
+    /// At most so many; 100 by default.
+    #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
+    /// Older than this revision, newest first.
     before: Option<u64>,
+    /// Newer than this revision, oldest first.
     after: Option<u64>,
+    /// Only of this actor.
     #[serde(default)]
     actor: String,
+    /// Only about this object.
     #[serde(default)]
     subject: String,
+    /// Only since this time.
     #[serde(default)]
     since: String,
 }

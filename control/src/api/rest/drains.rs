@@ -5,6 +5,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use cara_proto::rest::Items;
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Asker, body};
@@ -12,10 +13,12 @@ use crate::api::SharedApi;
 use crate::error::ApiError;
 
 /// How to drain.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct DrainQuery {
+    /// Everything goes to this node, by id or name; empty = one is chosen for each.
     #[serde(default)]
     target_node_id: String,
+    /// Only says what it would do.
     #[serde(default)]
     dry_run: bool,
 }

@@ -6,9 +6,17 @@ use http::{StatusCode, header};
 
 use crate::api::SharedApi;
 
+/// Prometheus' text format.
+pub const METRICS_TYPE: &str = "text/plain; version=0.0.4";
+
 /// The process answers. Never fails: a server that waits for a quorum must not be restarted for it.
 pub async fn livez() -> &'static str {
     "ok\n"
+}
+
+/// The same in the words of older clients.
+pub async fn healthz() -> &'static str {
+    "OK"
 }
 
 /// This server can answer requests: it leads, or knows who does.
@@ -30,7 +38,7 @@ pub async fn metrics(State(api): State<SharedApi>) -> Response {
     let status = api.raft.status();
     api.metrics.sessions(api.sessions.count());
     let text = api.metrics.render(status.term, applied(&api), api.leads());
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+    ([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response()
 }
 
 fn applied(api: &SharedApi) -> u64 {

@@ -7,15 +7,20 @@ use cara_core::model::WorkloadKind;
 use cara_proto::rest::DatabaseConnection;
 use http::StatusCode;
 
-use super::workloads::{answer, kind};
+use super::workloads::answer;
 use super::{Asker, body};
 use crate::api::lifecycle::Change;
 use crate::api::{SharedApi, find};
 use crate::engines;
 use crate::error::ApiError;
 
-async fn change(api: &SharedApi, asker: &Asker, path: &str, name: &str, change: Change) -> Result<Response, ApiError> {
-    let kind = kind(path)?;
+async fn change(
+    api: &SharedApi,
+    asker: &Asker,
+    kind: WorkloadKind,
+    name: &str,
+    change: Change,
+) -> Result<Response, ApiError> {
     api.change_run(asker, kind, name, change).await?;
     answer(api, StatusCode::OK, kind, name)
 }
@@ -23,38 +28,35 @@ async fn change(api: &SharedApi, asker: &Asker, path: &str, name: &str, change: 
 /// Stops a workload and keeps it.
 pub async fn suspend(
     State(api): State<SharedApi>,
-    Path((path, name)): Path<(String, String)>,
+    Extension(kind): Extension<WorkloadKind>,
+    Path(name): Path<String>,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
-    change(&api, &asker, &path, &name, Change::Suspend).await
+    change(&api, &asker, kind, &name, Change::Suspend).await
 }
 
 /// Lets it run again.
 pub async fn resume(
     State(api): State<SharedApi>,
-    Path((path, name)): Path<(String, String)>,
+    Extension(kind): Extension<WorkloadKind>,
+    Path(name): Path<String>,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
-    change(&api, &asker, &path, &name, Change::Resume).await
+    change(&api, &asker, kind, &name, Change::Resume).await
 }
 
 /// Stops it and starts it where it is.
 pub async fn restart(
     State(api): State<SharedApi>,
-    Path((path, name)): Path<(String, String)>,
+    Extension(kind): Extension<WorkloadKind>,
+    Path(name): Path<String>,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
-    change(&api, &asker, &path, &name, Change::Restart).await
+    change(&api, &asker, kind, &name, Change::Restart).await
 }
 
-/// Where a database is reached, password included; for root tokens only, as the table in `auth` says.
-pub async fn connection(
-    State(api): State<SharedApi>,
-    Path((path, name)): Path<(String, String)>,
-) -> Result<Response, ApiError> {
-    if kind(&path)? != WorkloadKind::Database {
-        return Err(ApiError::invalid(format!("{path}/{name} is no database")));
-    }
+/// Where a database is reached, password included; for root tokens only, as the table of routes says.
+pub async fn connection(State(api): State<SharedApi>, Path(name): Path<String>) -> Result<Response, ApiError> {
     let url = api.read_local(|state| {
         find::workload(state, WorkloadKind::Database, &name).map(|database| engines::url(state, database))
     })?;

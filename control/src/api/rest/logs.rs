@@ -4,27 +4,30 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
+use cara_core::model::WorkloadKind;
 use cara_proto::agent::LogsRequest;
 use futures_util::StreamExt;
 use http::{HeaderValue, StatusCode, header};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::Asker;
-use super::workloads::kind;
 use crate::api::SharedApi;
 use crate::api::find::workload as find;
 use crate::api::token_ended;
 use crate::error::ApiError;
 
 /// Which part of the log.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct LogsQuery {
     /// Last lines; absent or 0 = all.
     #[serde(default)]
     tail: u64,
+    /// Goes on with what is printed from now on.
     #[serde(default)]
     follow: bool,
+    /// Each line begins with its time.
     #[serde(default)]
     timestamps: bool,
 }
@@ -32,16 +35,17 @@ pub struct LogsQuery {
 /// The log of the only service.
 pub async fn logs(
     State(api): State<SharedApi>,
-    Path((path, name)): Path<(String, String)>,
+    Extension(kind): Extension<WorkloadKind>,
+    Path(name): Path<String>,
     Query(query): Query<LogsQuery>,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
     let services = api.read_local(|state| {
-        let workload = find(state, kind(&path)?, &name)?;
+        let workload = find(state, kind, &name)?;
         Ok::<_, ApiError>(workload.spec.services.iter().map(|s| s.name.clone()).collect::<Vec<_>>())
     })?;
     match services.as_slice() {
-        [single] => stream(&api, &asker, (&path, &name, single), query),
+        [single] => stream(&api, &asker, kind, (&name, single), query),
         several => Err(ApiError::invalid(format!("{name} has several services, say which: {}", several.join(", ")))),
     }
 }
@@ -49,21 +53,23 @@ pub async fn logs(
 /// The log of one service.
 pub async fn logs_of(
     State(api): State<SharedApi>,
-    Path((path, name, service)): Path<(String, String, String)>,
+    Extension(kind): Extension<WorkloadKind>,
+    Path((name, service)): Path<(String, String)>,
     Query(query): Query<LogsQuery>,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
-    stream(&api, &asker, (&path, &name, &service), query)
+    stream(&api, &asker, kind, (&name, &service), query)
 }
 
 fn stream(
     api: &SharedApi,
     asker: &Asker,
-    (path, name, service): (&str, &str, &str),
+    kind: WorkloadKind,
+    (name, service): (&str, &str),
     query: LogsQuery,
 ) -> Result<Response, ApiError> {
     let (uid, node, node_name) = api.read_local(|state| {
-        let workload = find(state, kind(path)?, name)?;
+        let workload = find(state, kind, name)?;
         if !workload.spec.services.iter().any(|s| s.name == service) {
             let known: Vec<_> = workload.spec.services.iter().map(|s| s.name.as_str()).collect();
             return Err(ApiError::Missing {

@@ -6,7 +6,7 @@
 //!            everything else, not the leader ---> forward to the leader -> its road, as below
 //!            everything else, on the leader ----> barrier -> authorise -> handler
 //! ```
-//! One file per noun; each handler is thin: parse, call, show.
+//! Which routes there are, and who may use them, stands in `table`. One file per noun; each handler is thin: parse, call, show.
 
 mod api_tokens;
 mod app_moves;
@@ -22,13 +22,18 @@ mod lost;
 mod moves;
 mod node_health;
 mod nodes;
+mod openapi;
 mod placement;
+mod problem;
+mod route;
 mod servers;
+mod table;
 mod tokens;
 mod volumes;
 mod watch;
 mod workloads;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -36,11 +41,13 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
+use cara_core::limits::REQUEST_ID_BYTES_MAX;
+use cara_core::model::Ability;
 use cara_proto::cluster::HttpRequest;
 use cara_transport::Caller;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
+use self::route::{Rule, Rules};
 use super::actor::Actor;
 use super::forward::{self, carried};
 use super::reach::Target;
@@ -74,66 +81,21 @@ pub struct Asker {
 
 /// All routes behind their road.
 pub fn router(api: SharedApi) -> Router {
-    let nodes = Router::new()
-        .route("/", get(nodes::list).post(nodes::create))
-        .route("/join-tokens", get(tokens::list_for_nodes).post(tokens::mint_for_node))
-        .route("/join-tokens/{id}", axum::routing::delete(tokens::revoke))
-        .route("/{node}", get(nodes::show).put(nodes::replace).delete(nodes::delete))
-        .route("/{node}/cordon", post(nodes::cordon))
-        .route("/{node}/uncordon", post(nodes::uncordon))
-        .route("/{node}/labels", get(nodes::labels).put(nodes::set_labels))
-        .route("/{node}/workloads", put(nodes::set_accepts))
-        .route("/{node}/events", get(nodes::events))
-        .route("/{node}/drain", post(drains::start))
-        .route("/{node}/drains", get(drains::list))
-        .route("/{node}/lost", post(lost::declare))
-        .route("/{node}/volumes", get(volumes::list))
-        .route("/{node}/volumes/{volume}", axum::routing::delete(volumes::remove))
-        .route("/{node}/region", put(node_health::set_region))
-        .route("/{node}/health", get(node_health::show));
-    let servers = Router::new()
-        .route("/", get(servers::show))
-        .route("/join-tokens", get(tokens::list_for_servers).post(tokens::mint_for_server))
-        .route("/join-tokens/{id}", axum::routing::delete(tokens::revoke))
-        .route("/{server}", axum::routing::delete(servers::remove));
-    let v1 = Router::new()
-        .nest("/nodes", nodes)
-        .nest("/servers", servers)
-        .route("/watch", get(watch::watch))
-        .route("/tokens", get(api_tokens::list).post(api_tokens::create))
-        .route("/tokens/{id}", get(api_tokens::show).delete(api_tokens::revoke))
-        .route("/audit-log", get(audit::list))
-        .route("/cluster/ca", get(ca::show))
-        .route("/cluster/ca/rotate", post(ca::rotate))
-        .route("/workloads", get(workloads::list_all))
-        .route("/{kind}", get(workloads::list).post(workloads::create))
-        .route("/{kind}/{name}", get(workloads::show).put(workloads::replace).delete(workloads::delete))
-        .route("/node-moves", get(moves::list))
-        .route("/node-moves/{id}", get(moves::show))
-        .route("/node-moves/{id}/cancel", post(moves::cancel))
-        .route("/node-drains/{id}", get(drains::show))
-        .route("/node-drains/{id}/cancel", post(drains::cancel))
-        .route("/{kind}/{name}/move", post(moves::start))
-        .route("/{kind}/{name}/placement", get(placement::show).put(placement::set))
-        .route("/{kind}/{name}/suspend", post(lifecycle::suspend))
-        .route("/{kind}/{name}/resume", post(lifecycle::resume))
-        .route("/{kind}/{name}/restart", post(lifecycle::restart))
-        .route("/{kind}/{name}/connection", get(lifecycle::connection))
-        .route("/{kind}/{name}/node", put(app_moves::set_node))
-        .route("/{kind}/{name}/move-with-volumes", post(app_moves::move_with_volumes))
-        .route("/{kind}/{name}/moves", get(app_moves::list))
-        .route("/{kind}/{name}/moves/{id}", get(app_moves::show))
-        .route("/{kind}/{name}/logs", get(logs::logs))
-        .route("/{kind}/{name}/logs/{service}", get(logs::logs_of));
-    Router::new()
-        .route("/livez", get(health::livez))
-        .route("/readyz", get(health::readyz))
-        .route("/metrics", get(health::metrics))
-        .nest("/api/v1", v1)
+    let routes = table::routes();
+    let road = Arc::new(Road { api: api.clone(), rules: Rules::of(&routes) });
+    routes
+        .into_iter()
+        .fold(Router::new(), |router, route| router.route(&route.path, route.handler))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        .layer(from_fn_with_state(api.clone(), road))
+        .layer(from_fn_with_state(road, travel))
         .with_state(api)
+}
+
+/// What a request passes before its handler.
+struct Road {
+    api: SharedApi,
+    rules: Rules,
 }
 
 async fn no_route(request: Request) -> ApiError {
@@ -150,50 +112,58 @@ async fn no_method(request: Request) -> ApiError {
     }
 }
 
-async fn road(State(api): State<SharedApi>, mut request: Request, next: Next) -> Response {
-    let Some(needed) = auth::required(request.method(), request.uri().path()) else {
+async fn travel(State(road): State<Arc<Road>>, request: Request, next: Next) -> Response {
+    problem::of_any_refusal(along(&road.api, road.rules.for_request(&request), request, next).await).await
+}
+
+async fn along(api: &SharedApi, rule: Rule, mut request: Request, next: Next) -> Response {
+    let Some(needed) = rule.needs else {
         return next.run(request).await;
     };
-    let stale = is_local(&request);
-    let follower_reads = cara_env::planted("follower-serves-reads") && request.method() == Method::GET;
+    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let stale = match wants_stale(&request) {
+        Ok(wanted) => !is_change && (rule.local || wanted),
+        Err(error) if rule.known => return error.into_response(),
+        Err(_) => false,
+    };
+    let follower_reads = cara_env::planted("follower-serves-reads") && !is_change;
     if cara_env::planted("follower-answers-404-from-stale-state")
-        && let Some(missing) = workloads::known_missing(&api, request.uri().path())
+        && let Some(missing) = workloads::known_missing(api, request.uri().path())
     {
         return missing.into_response();
     }
     if !stale && !follower_reads {
         let forwarded = request.extensions().get::<Forwarded>().is_some();
-        match leader_for(&api, forwarded).await {
-            Ok(Leader::At(address)) => return hand_over(&api, &address, request).await.into_response(),
+        match leader_for(api, forwarded).await {
+            Ok(Leader::At(address)) => return hand_over(api, &address, request).await.into_response(),
             Ok(Leader::Here | Leader::None) => {}
             Err(error) => return error.into_response(),
         }
         // What an acknowledged write has changed, tokens included, must be seen here.
-        if request.method() == Method::GET
-            && let Err(error) = api.barrier().await
-        {
+        if !is_change && let Err(error) = api.barrier().await {
             return error.into_response();
         }
     }
-    let is_change = request.method() != Method::GET;
-    let now = api.env.clock.wall_ms();
-    let target = Target::of(request.uri().path());
-    match api.read_local(|state| auth::authorise(state, request.headers(), needed, target, now)) {
-        Ok(actor) => {
-            api.token_uses.note(&actor.token, now);
-            let caller = request.extensions().get::<Caller>().map(|c| c.address.clone()).unwrap_or_default();
-            let mut asker = asker(Actor { caller, ..actor }, request.headers());
-            if cara_env::planted("audit-skips-forwarded") && request.extensions().get::<Forwarded>().is_some() {
-                "forwarded".clone_into(&mut asker.actor.name); // The other server has noted who asked.
-            }
-            request.extensions_mut().insert(asker);
-        }
-        Err(error) if is_change => return confirmed(&api, error.into_response()).await,
+    let actor = match actor(api, &request, needed) {
+        Ok(actor) => actor,
+        Err(error) if is_change => return confirmed(api, error.into_response()).await,
         Err(error) => return error.into_response(),
+    };
+    if rule.known {
+        match asker(actor, request.headers()) {
+            Ok(asker) => drop(request.extensions_mut().insert(asker)),
+            Err(error) => return error.into_response(),
+        }
+    }
+    if is_change {
+        request = match body::arrived(api, request).await {
+            Ok(request) => request,
+            Err(error) => return error.into_response(),
+        };
     }
     let mut response = next.run(request).await;
     if is_change && response.status().is_client_error() {
-        response = confirmed(&api, response).await;
+        response = confirmed(api, response).await;
     }
     let applied = api.raft.with_state(|machine| machine.applied());
     let headers = response.headers_mut();
@@ -207,6 +177,19 @@ async fn road(State(api): State<SharedApi>, mut request: Request, next: Next) ->
     response
 }
 
+/// Who asks, when their token may.
+fn actor(api: &SharedApi, request: &Request, needed: Ability) -> Result<Actor, ApiError> {
+    let now = api.env.clock.wall_ms();
+    let target = Target::of(request.uri().path());
+    let mut actor = api.read_local(|state| auth::authorise(state, request.headers(), needed, target, now))?;
+    api.token_uses.note(&actor.token, now);
+    actor.caller = request.extensions().get::<Caller>().map(|c| c.address.clone()).unwrap_or_default();
+    if cara_env::planted("audit-skips-forwarded") && request.extensions().get::<Forwarded>().is_some() {
+        "forwarded".clone_into(&mut actor.name); // The other server has noted who asked.
+    }
+    Ok(actor)
+}
+
 /// A refused change was refused on this server's state. A leader that was replaced and doesn't know it would refuse with
 /// what was true before (an app that it has not seen being created is "not found"), so leadership is confirmed first.
 /// What is carried out needs no such care: it went through the log.
@@ -217,12 +200,13 @@ async fn confirmed(api: &SharedApi, refusal: Response) -> Response {
     }
 }
 
-/// Answered from this server's own state, whoever leads.
-fn is_local(request: &Request) -> bool {
+fn wants_stale(request: &Request) -> Result<bool, ApiError> {
     let query = request.uri().query().unwrap_or_default();
-    let path = request.uri().path();
-    request.method() == Method::GET
-        && (query.split('&').any(|pair| pair == "consistency=stale") || path == "/api/v1/watch" || path == "/metrics")
+    match query.split('&').find_map(|pair| pair.strip_prefix("consistency=")) {
+        None | Some("linearizable") => Ok(false),
+        Some("stale") => Ok(true),
+        Some(other) => Err(ApiError::invalid(format!("consistency: is {other}, must be linearizable or stale"))),
+    }
 }
 
 async fn leader_for(api: &SharedApi, forwarded: bool) -> Result<Leader, ApiError> {
@@ -232,15 +216,30 @@ async fn leader_for(api: &SharedApi, forwarded: bool) -> Result<Leader, ApiError
     api.find_leader(LEADER_WAIT.min(api.config.request_deadline)).await
 }
 
-fn asker(actor: Actor, headers: &HeaderMap) -> Asker {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    let if_match = text("if-match").trim_matches(['"', 'r']).parse().ok();
-    Asker { actor, request_id: text("idempotency-key"), if_match }
+/// Reads the headers that a change may carry. One that can't be read is refused: whoever sends a precondition or a key
+/// relies on it.
+fn asker(actor: Actor, headers: &HeaderMap) -> Result<Asker, ApiError> {
+    let text = |name: &'static str| match headers.get(name).map(HeaderValue::to_str) {
+        None => Ok(None),
+        Some(Ok(text)) if !text.trim().is_empty() => Ok(Some(text.trim())),
+        Some(_) => Err(ApiError::invalid(format!("the header {name} must be visible ASCII, and not empty"))),
+    };
+    let if_match = match text("if-match")? {
+        None | Some("*") => None,
+        Some(tag) => Some(tag.trim_matches('"').trim_start_matches('r').parse().map_err(|_| {
+            ApiError::invalid(format!("If-Match: is {tag}, must be an ETag of this API, such as \"r42\""))
+        })?),
+    };
+    let request_id = text("idempotency-key")?.unwrap_or_default().to_owned();
+    if request_id.len() > REQUEST_ID_BYTES_MAX {
+        return Err(ApiError::invalid(format!("Idempotency-Key: is longer than {REQUEST_ID_BYTES_MAX} bytes")));
+    }
+    Ok(Asker { actor, request_id, if_match })
 }
 
 /// Sends the request to the leader and returns its answer as it is.
 async fn hand_over(api: &SharedApi, address: &str, request: Request) -> Result<Response, ApiError> {
-    let (head, body) = request.into_parts();
+    let (head, body) = body::arrived(api, request).await?.into_parts();
     let caller = head.extensions.get::<Caller>().map(|c| c.address.clone()).unwrap_or_default();
     let carried = HttpRequest {
         method: head.method.to_string(),

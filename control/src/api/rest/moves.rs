@@ -4,12 +4,12 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
-use cara_core::model::MoveStatus;
+use cara_core::model::{MoveStatus, WorkloadKind};
 use cara_proto::rest::{Items, MoveRequest};
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::workloads::kind;
 use super::{Asker, body};
 use crate::api::SharedApi;
 use crate::api::moves::MoveFilter;
@@ -23,11 +23,11 @@ const LIMIT_MAX: usize = 200;
 /// Begins a move, or says what it would do.
 pub async fn start(
     State(api): State<SharedApi>,
-    Path((path, name)): Path<(String, String)>,
+    Extension(kind): Extension<WorkloadKind>,
+    Path(name): Path<String>,
     Extension(asker): Extension<Asker>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let kind = kind(&path)?;
     let request: MoveRequest = body::parse_or_default(body, api.config.body_max).await?;
     if request.dry_run {
         return Ok(body::json(StatusCode::OK, &api.plan_move(kind, &name, &request)?));
@@ -36,16 +36,22 @@ pub async fn start(
 }
 
 /// What a list of moves can be narrowed by.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct ListQuery {
+    /// `app`, `database` or `project`.
     #[serde(default)]
     kind: String,
+    /// Name of the workload.
     #[serde(default)]
     resource: String,
+    /// Moves of this drain.
     #[serde(default)]
     drain_id: String,
+    /// `running`, `succeeded`, `failed` or `rolled_back`.
     #[serde(default)]
     status: String,
+    /// At most so many; 50 by default.
+    #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
 

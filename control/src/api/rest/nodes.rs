@@ -12,6 +12,7 @@ use cara_core::model::Node;
 use cara_core::{Command, NodeId, Rejected, Revision, State as Domain};
 use cara_proto::rest::{Accepts, ConnectionEvent, NodeManifest};
 use http::{HeaderName, HeaderValue, StatusCode};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Asker, body};
@@ -52,7 +53,7 @@ fn answer(api: &Api, status: StatusCode, name: &str) -> Result<Response, ApiErro
 const TOTAL: HeaderName = HeaderName::from_static("cara-total");
 
 /// What `GET /nodes` can be narrowed by.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct ListQuery {
     /// Part of the name.
     #[serde(default)]
@@ -208,8 +209,10 @@ pub async fn set_accepts(
 }
 
 /// How many events to show.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct EventsQuery {
+    /// At most so many; 50 by default.
+    #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
 

@@ -13,6 +13,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Asker;
@@ -28,12 +29,14 @@ const BATCH: usize = 256;
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// What to watch.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct WatchQuery {
     /// Events after this revision; absent = from now on. `Last-Event-ID` wins.
     since: Option<u64>,
+    /// Only changes of this kind of object.
     #[serde(default)]
     kind: String,
+    /// Only changes of the object of this name.
     #[serde(default)]
     name: String,
 }

@@ -9,6 +9,7 @@ use cara_core::model::{Workload, WorkloadKind};
 use cara_core::{Answer, Command, Rejected, Revision, WorkloadUid};
 use cara_proto::rest::WorkloadManifest;
 use http::StatusCode;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Asker, body};
@@ -16,15 +17,6 @@ use crate::api::find::workload as find;
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
 use crate::wire::{apply_workload, kind_of, workload_view};
-
-/// The kind in the path.
-pub(super) fn kind(path: &str) -> Result<WorkloadKind, ApiError> {
-    kind_of(path).ok_or_else(|| ApiError::Missing {
-        code: "no-such-path",
-        detail: format!("there is no path /api/v1/{path}"),
-        hint: "use apps, projects, databases, nodes, servers or watch",
-    })
-}
 
 /// The workload as it is now.
 pub(super) fn answer(api: &Api, status: StatusCode, kind: WorkloadKind, name: &str) -> Result<Response, ApiError> {
@@ -36,19 +28,38 @@ pub(super) fn answer(api: &Api, status: StatusCode, kind: WorkloadKind, name: &s
 }
 
 /// What a list can be narrowed by.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(from = "Vec<(String, String)>")]
+#[schemars(!from)]
 pub struct ListQuery {
+    /// Only those in this phase; given several times, those in any of these.
     #[serde(default)]
-    phase: String,
+    phase: Vec<String>,
+    /// Only those on this node, by name or id.
     #[serde(default, rename = "nodeRef")]
     node_ref: String,
+}
+
+/// A parameter may be given several times.
+impl From<Vec<(String, String)>> for ListQuery {
+    fn from(pairs: Vec<(String, String)>) -> Self {
+        let mut query = Self::default();
+        for (name, value) in pairs {
+            match name.as_str() {
+                "phase" => query.phase.push(value),
+                "nodeRef" => query.node_ref = value,
+                _ => {}
+            }
+        }
+        query
+    }
 }
 
 fn listed(api: &Api, query: &ListQuery, wanted: impl Fn(&Workload) -> bool) -> (u64, Vec<WorkloadManifest>) {
     let (revision, mut items) = api.read_local(|state| {
         let items = state
             .workloads()
-            .filter(|w| wanted(w) && (query.phase.is_empty() || w.phase() == query.phase))
+            .filter(|w| wanted(w) && (query.phase.is_empty() || query.phase.iter().any(|phase| w.phase() == phase)))
             .map(|w| workload_view(state, w))
             .filter(|view| query.node_ref.is_empty() || placed_on(view, &query.node_ref));
         (state.revision().0, items.collect::<Vec<_>>())
@@ -75,11 +86,10 @@ pub async fn list_all(
 /// All workloads of one kind within reach, by name.
 pub async fn list(
     State(api): State<SharedApi>,
-    Path(path): Path<String>,
+    Extension(kind): Extension<WorkloadKind>,
     Query(query): Query<ListQuery>,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
-    let kind = kind(&path)?;
     let reach = &asker.actor.reach;
     let (revision, items) = listed(&api, &query, |w| w.kind == kind && reach.workload(&w.name));
     Ok(body::list(kind.as_str(), revision, items))
@@ -88,9 +98,10 @@ pub async fn list(
 /// One workload.
 pub async fn show(
     State(api): State<SharedApi>,
-    Path((path, name)): Path<(String, String)>,
+    Extension(kind): Extension<WorkloadKind>,
+    Path(name): Path<String>,
 ) -> Result<Response, ApiError> {
-    answer(&api, StatusCode::OK, kind(&path)?, &name)
+    answer(&api, StatusCode::OK, kind, &name)
 }
 
 async fn read_manifest(api: &Api, asker: &Asker, kind: WorkloadKind, body: Body) -> Result<ApplyWorkload, ApiError> {
@@ -118,11 +129,10 @@ fn as_written(kind: WorkloadKind, error: ApiError) -> ApiError {
 /// Creates a workload; it is placed by the same entry.
 pub async fn create(
     State(api): State<SharedApi>,
-    Path(path): Path<String>,
+    Extension(kind): Extension<WorkloadKind>,
     Extension(asker): Extension<Asker>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let kind = kind(&path)?;
     let command =
         ApplyWorkload { expect_revision: Some(Revision(0)), ..read_manifest(&api, &asker, kind, body).await? };
     let name = command.name.clone();
@@ -141,11 +151,11 @@ pub async fn create(
 /// Replaces labels, annotations and spec.
 pub async fn replace(
     State(api): State<SharedApi>,
-    Path((path, name)): Path<(String, String)>,
+    Extension(kind): Extension<WorkloadKind>,
+    Path(name): Path<String>,
     Extension(asker): Extension<Asker>,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let kind = kind(&path)?;
     let mut command = read_manifest(&api, &asker, kind, body).await?;
     if command.name != name {
         return Err(ApiError::invalid(format!("metadata.name: is {:?}, the path says {name:?}", command.name)));
@@ -160,13 +170,14 @@ pub async fn replace(
 /// The planted answer of a follower that doesn't bother the leader with what isn't here.
 pub(super) fn known_missing(api: &Api, path: &str) -> Option<ApiError> {
     let (path, name) = path.strip_prefix("/api/v1/")?.split_once('/')?;
-    let kind = kind(path).ok().filter(|_| !api.leads() && !name.contains('/'))?;
+    let kind = kind_of(path).filter(|_| !api.leads() && !name.contains('/'))?;
     api.read_local(|state| find(state, kind, name).map(drop)).err()
 }
 
 /// How to delete.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct DeleteQuery {
+    /// At once, whether or not its node has removed it.
     #[serde(default)]
     force: bool,
 }
@@ -174,11 +185,11 @@ pub struct DeleteQuery {
 /// 204 when it is gone, 202 while its node removes it.
 pub async fn delete(
     State(api): State<SharedApi>,
-    Path((path, name)): Path<(String, String)>,
+    Extension(kind): Extension<WorkloadKind>,
+    Path(name): Path<String>,
     Query(query): Query<DeleteQuery>,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
-    let kind = kind(&path)?;
     let uid = match api.read_local(|state| find(state, kind, &name).map(|workload| workload.uid.clone())) {
         Ok(uid) => uid,
         // The first attempt was carried out and its answer was lost.
