@@ -21,6 +21,7 @@ mod drains;
 mod entry;
 mod event;
 mod feature;
+pub mod instance;
 mod moves;
 pub mod quantity;
 mod quarantine;

@@ -20,6 +20,7 @@ mod properties;
 mod quarantine;
 mod reconcile;
 mod reconcile_moves;
+mod returns;
 mod sessions;
 mod spec;
 mod tokens;
