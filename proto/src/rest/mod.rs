@@ -29,7 +29,7 @@ pub use node::{
 pub use placement::{PlacementReport, PlacementRequest};
 pub use problem::{PROBLEM_TYPE, Problem};
 pub use server::{ClusterView, ServerView};
-pub use token::{JoinTokenRequest, JoinTokenView, MintedToken};
+pub use token::{JoinTokenRequest, JoinTokenView, MintedToken, ReenrollToken};
 pub use watch::WatchEvent;
 pub use workload::{
     ContainerView, DatabaseConnection, Endpoint, EnvVar, HealthCheck, Ingress, IngressAccess, IngressTarget,

@@ -108,7 +108,7 @@ pub struct SessionView {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateView {
-    /// `ok`, `expiring` (21 d), `critical` (7 d), `expired` or `revoked`.
+    /// `ok`, `expiring` (21 d left), `critical` (7 d left), `expired`, `revoked` or `unknown`.
     pub state: String,
     /// Whole days left; negative once expired.
     pub days_remaining: i64,

@@ -32,6 +32,23 @@ pub struct MintedToken {
     pub join_command: String,
 }
 
+/// The answer to `POST /api/v1/nodes/{node}/reenroll-token`; the only time that the token's secret is shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReenrollToken {
+    /// For `DELETE /api/v1/nodes/join-tokens/{id}`.
+    pub id: String,
+    /// What `--token` takes: the secret, all server addresses and the CA's fingerprint in one string.
+    pub token: String,
+    /// The only node that can come back with it.
+    pub node_id: String,
+    /// When it expires: after 15 minutes.
+    pub expires_at: String,
+    /// SHA-256 of the CA certificate, hex.
+    pub ca_fingerprint: String,
+    /// Ready to paste on the node's machine.
+    pub agent_command: String,
+}
+
 /// A token without its secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
