@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use raft_store::LowSpace;
 
+use crate::pki::LEAF_LIFE;
+
+const DAY_S: u64 = 24 * 60 * 60;
+
 /// Settings of one server. Everything that identifies it is in its data folder, not here.
 #[derive(Clone)]
 pub struct Config {
@@ -29,6 +33,12 @@ pub struct Config {
     /// The highest feature level that this server announces and reaches. Default: what this version supports. Lower, it acts
     /// like the release that had that level; a cluster beyond it is refused.
     pub feature_level_max: u32,
+    /// Life of a node's certificate; its agent renews it at two thirds. Default 90 days.
+    pub node_certificate_life: Duration,
+    /// A node's certificate with less than this left is shown as `expiring`. Default 21 days: renewal has failed for a week.
+    pub certificate_warning: Duration,
+    /// With less than this as `critical`. Default 7 days: a week to act.
+    pub certificate_critical: Duration,
     /// Largest API request body in bytes. Default 1 MiB, the same as a log entry.
     pub body_max: usize,
 }
@@ -47,6 +57,9 @@ impl Config {
             request_deadline: Duration::from_secs(10),
             low_space: None,
             feature_level_max: cara_core::FEATURE_LEVEL,
+            node_certificate_life: LEAF_LIFE,
+            certificate_warning: Duration::from_secs(21 * DAY_S),
+            certificate_critical: Duration::from_secs(7 * DAY_S),
             body_max: 1 << 20,
         }
     }

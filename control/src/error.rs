@@ -60,6 +60,9 @@ pub enum ApiError {
         /// The next step.
         hint: &'static str,
     },
+    /// Another process has the node's session.
+    #[error("{0}")]
+    Held(&'static str),
     /// A limit of this server is reached.
     #[error("{0}")]
     Busy(String),
@@ -86,6 +89,7 @@ impl ApiError {
             Self::Unauthenticated(_) => "unauthenticated",
             Self::Forbidden { .. } => "forbidden",
             Self::Bad { code, .. } | Self::Missing { code, .. } => code,
+            Self::Held(_) => "session-held",
             Self::Busy(_) => "busy",
             Self::Internal(_) => "internal",
         }
@@ -102,7 +106,7 @@ impl ApiError {
             Self::Unauthenticated(_) => "pass a token: Authorization: Bearer cara_...",
             Self::Forbidden { .. } => "use a token with that ability",
             Self::Bad { hint, .. } | Self::Missing { hint, .. } => hint,
-            Self::Busy(_) => "try again in a moment",
+            Self::Held(_) | Self::Busy(_) => "try again in a moment",
             Self::Internal(_) => "look for the request id in the servers' logs and report it",
         }
     }
@@ -117,7 +121,7 @@ impl ApiError {
                 RejectKind::Exhausted => StatusCode::TOO_MANY_REQUESTS,
             },
             Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
-            Self::NotLeader { .. } | Self::NoQuorum(_) | Self::Unconfirmed | Self::Busy(_) => {
+            Self::NotLeader { .. } | Self::NoQuorum(_) | Self::Unconfirmed | Self::Held(_) | Self::Busy(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,

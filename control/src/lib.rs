@@ -11,6 +11,7 @@ pub mod server;
 pub mod setup;
 
 mod api;
+mod claims;
 mod dispatch;
 mod engines;
 mod leader;

@@ -111,6 +111,15 @@ struct RunArgs {
     /// Log entries between two snapshots.
     #[arg(long, default_value_t = 10_000)]
     snapshot_after: u64,
+    /// Days that a node's certificate lives.
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=3650))]
+    node_cert_days: u64,
+    /// A node's certificate with so many days left is shown as expiring.
+    #[arg(long, default_value_t = 21)]
+    node_cert_warning_days: u64,
+    /// With so many days left, as critical.
+    #[arg(long, default_value_t = 7)]
+    node_cert_critical_days: u64,
 }
 
 fn main() -> ExitCode {
@@ -198,6 +207,9 @@ async fn run(env: Env, args: RunArgs) -> anyhow::Result<()> {
         election_timeout: Duration::from_millis(args.election_ms),
         agent_heartbeat: beat.context("--agent-heartbeat-s must be at least 0.05")?,
         snapshot_after: args.snapshot_after,
+        node_certificate_life: days(args.node_cert_days),
+        certificate_warning: days(args.node_cert_warning_days),
+        certificate_critical: days(args.node_cert_critical_days),
         ..Config::new(&args.data_dir)
     };
     // Before the database is touched: a folder without identity must stay as it is.
@@ -228,4 +240,8 @@ async fn wait_for_signal() {
         _ = term.recv() => {}
         _ = int.recv() => {}
     }
+}
+
+fn days(days: u64) -> Duration {
+    Duration::from_secs(days.saturating_mul(24 * 60 * 60))
 }

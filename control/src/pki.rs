@@ -7,6 +7,8 @@
 //! Invariant: nothing here decides who may get a certificate; the state machine does, and a certificate that it hasn't
 //! recorded is worth nothing.
 
+use std::time::Duration;
+
 use cara_env::{Env, Rng};
 use cara_transport::{Peer, Role, SERVER_NAME, fingerprint};
 use chacha20poly1305::aead::{Aead, KeyInit};
@@ -22,11 +24,10 @@ use crate::identity::to_hex;
 /// Bytes of the sealing key.
 pub const SEALING_KEY_LEN: usize = 32;
 const NONCE_LEN: usize = 12;
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Leaf certificates live this long; agents renew at two thirds.
-const LEAF_DAYS: u64 = 90;
+pub const LEAF_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// The CA lives this long; replacing it is an operation of its own.
-const CA_DAYS: u64 = 3650;
+const CA_LIFE_MS: u64 = 3650 * 24 * 60 * 60 * 1000;
 /// Certificates begin this long ago, for machines whose clocks lag.
 const BACKDATE_MS: u64 = 60 * 60 * 1000;
 
@@ -70,7 +71,7 @@ pub struct NewCa {
 /// Makes a CA for a new cluster.
 pub fn new_ca(env: &Env, cluster_id: &str) -> Result<NewCa, PkiError> {
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(PkiError::Ca)?;
-    let mut params = params(env, &format!("Caravanserai CA {cluster_id}"), CA_DAYS);
+    let mut params = params(env, &format!("Caravanserai CA {cluster_id}"), CA_LIFE_MS);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let certificate = params.self_signed(&key).map_err(PkiError::Ca)?;
@@ -133,9 +134,25 @@ impl Ca {
     /// # Errors
     /// When the request isn't valid, isn't signed by its own key, or its key is not ECDSA or Ed25519.
     pub fn issue(&self, env: &Env, role: &Role, csr: &[u8], addresses: &[String]) -> Result<Issued, PkiError> {
+        self.issue_for(env, role, csr, addresses, LEAF_LIFE)
+    }
+
+    /// As [`Ca::issue`], with another life than the usual one.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn issue_for(
+        &self,
+        env: &Env,
+        role: &Role,
+        csr: &[u8],
+        addresses: &[String],
+        life: Duration,
+    ) -> Result<Issued, PkiError> {
+        let life_ms = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
         let csr = CertificateSigningRequestParams::from_der(&csr.into()).map_err(|e| PkiError::Csr(e.to_string()))?;
         // Of the request only the public key is taken; names and usages are ours to give.
-        let mut params = params(env, &Peer::uri(&self.cluster_id, role), LEAF_DAYS);
+        let mut params = params(env, &Peer::uri(&self.cluster_id, role), life_ms);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let uri = Peer::uri(&self.cluster_id, role).try_into().map_err(PkiError::Ca)?;
@@ -150,7 +167,7 @@ impl Ca {
             }
         }
         let serial = params.serial_number.as_ref().map(|s| to_hex(s.as_ref())).unwrap_or_default();
-        let not_after_ms = env.clock.wall_ms() + LEAF_DAYS * DAY_MS;
+        let not_after_ms = env.clock.wall_ms() + life_ms;
         let certificate = params.signed_by(&csr.public_key, &self.issuer).map_err(PkiError::Ca)?;
         Ok(Issued {
             pem: certificate.pem(),
@@ -170,13 +187,13 @@ fn key_hash(certificate: &[u8]) -> Result<String, PkiError> {
 }
 
 /// What all certificates share: a name, a random serial, a period that begins a little in the past.
-fn params(env: &Env, name: &str, days: u64) -> CertificateParams {
+fn params(env: &Env, name: &str, life_ms: u64) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
     let now = env.clock.wall_ms();
     params.not_before = at(now.saturating_sub(BACKDATE_MS));
-    params.not_after = at(now + days * DAY_MS);
+    params.not_after = at(now + life_ms);
     let mut serial = [0; 16];
     env.rng.fill(&mut serial);
     serial[0] &= 0x7f; // A serial number is positive.

@@ -21,6 +21,8 @@ pub fn required(method: &Method, path: &str) -> Option<Ability> {
         (_, "databases") if third == Some("connection") => Some(Ability::Root),
         // Gives data up.
         (_, "nodes") if third == Some("lost") => Some(Ability::Root),
+        // Gives a node's place to a machine, or takes it away.
+        (_, "nodes") if matches!(third, Some("reenroll-token" | "revoke-cert")) => Some(Ability::Root),
         (&Method::GET, _) => Some(Ability::Read),
         (&Method::DELETE, "nodes" | "servers") => Some(Ability::Root),
         (&Method::POST | &Method::PUT | &Method::DELETE | &Method::PATCH, _) => Some(Ability::Write),
@@ -70,6 +72,8 @@ mod tests {
         assert_eq!(needs(Method::POST, "/api/v1/apps/web/move"), Some(Ability::Write));
         assert_eq!(needs(Method::POST, "/api/v1/nodes/n1/drain"), Some(Ability::Write));
         assert_eq!(needs(Method::POST, "/api/v1/nodes/n1/lost"), Some(Ability::Root));
+        assert_eq!(needs(Method::POST, "/api/v1/nodes/n1/reenroll-token"), Some(Ability::Root));
+        assert_eq!(needs(Method::POST, "/api/v1/nodes/n1/revoke-cert"), Some(Ability::Root));
         assert_eq!(needs(Method::DELETE, "/api/v1/nodes/n1/volumes/v"), Some(Ability::Root));
         assert_eq!(needs(Method::GET, "/api/v1/databases/shop/connection"), Some(Ability::Root));
         assert_eq!(needs(Method::GET, "/api/v1/databases/connection"), Some(Ability::Read), "one of that name");

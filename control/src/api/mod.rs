@@ -12,6 +12,7 @@ mod drains;
 mod find;
 pub mod forward;
 pub mod grpc;
+mod identity;
 mod lifecycle;
 mod lost;
 mod moves;

@@ -1,6 +1,7 @@
 //! The only border with the wire: JSON and gRPC shapes on one side, the domain's types on the other.
 
 mod agent;
+mod certificate;
 mod drains;
 mod duration;
 mod event;
@@ -14,6 +15,7 @@ mod workload;
 mod workload_view;
 
 pub use agent::{assignment, facts, removal, status_report};
+pub use certificate::Warnings;
 pub use drains::{drain_plan, drain_view};
 pub use event::watch_event;
 pub use host::reached_at;

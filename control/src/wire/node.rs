@@ -1,21 +1,15 @@
 //! Nodes: manifests in, manifests with status out.
 
 use cara_core::command::ApplyNode;
-use cara_core::model::{Certificate, Connection, Node};
+use cara_core::model::{Connection, Node};
 use cara_core::{NodeId, Revision, State};
 use cara_proto::rest::{
-    API_VERSION, Accepts, AgentInfo, CertificateView, Condition, Metadata, Network, NodeManifest, NodeSpec, NodeStatus,
-    SessionView,
+    API_VERSION, Accepts, AgentInfo, Condition, Metadata, Network, NodeManifest, NodeSpec, NodeStatus, SessionView,
 };
 
+use super::certificate::{Warnings, certificate_view, identity_condition};
 use super::{quantity, rfc3339};
 use crate::error::ApiError;
-
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Renewal has failed for weeks by then: agents renew with 30 days left.
-const EXPIRING_DAYS: i64 = 21;
-/// A week to act.
-const CRITICAL_DAYS: i64 = 7;
 
 /// The command behind a node manifest.
 ///
@@ -36,7 +30,13 @@ pub fn node_manifest(manifest: NodeManifest, new_id: NodeId) -> Result<ApplyNode
 }
 
 /// A node as the API shows it. `last_heard_ms` is the leader's own knowledge, newer than the checkpoint.
-pub fn node_view(state: &State, node: &Node, last_heard_ms: Option<u64>, now_ms: u64) -> NodeManifest {
+pub fn node_view(
+    state: &State,
+    node: &Node,
+    last_heard_ms: Option<u64>,
+    warnings: Warnings,
+    now_ms: u64,
+) -> NodeManifest {
     let last_seen = last_heard_ms.unwrap_or(0).max(node.last_seen_ms);
     let certificate = node.certificate.as_ref();
     let facts = &node.facts;
@@ -67,7 +67,7 @@ pub fn node_view(state: &State, node: &Node, last_heard_ms: Option<u64>, now_ms:
             workloads: state.placed_count(&node.id) as u64,
             last_heartbeat: (last_seen > 0).then(|| rfc3339(last_seen)),
             session: node.session.as_ref().map(|s| SessionView { epoch: s.epoch.0, server: server_name(s.server) }),
-            certificate: certificate.map(|c| certificate_view(c, now_ms)),
+            certificate: certificate.map(|c| certificate_view(c, warnings, now_ms)),
             agent: certificate.map(|_| AgentInfo {
                 version: facts.agent_version.clone(),
                 os: facts.os.clone(),
@@ -79,27 +79,11 @@ pub fn node_view(state: &State, node: &Node, last_heard_ms: Option<u64>, now_ms:
             network: (!node.address.is_empty()).then(|| Network { ip: node.address.clone() }),
             capacity: quantities(&facts.capacity),
             allocatable: quantities(&facts.allocatable),
-            conditions: vec![heartbeat_condition(state, node)],
+            conditions: [Some(heartbeat_condition(state, node)), identity_condition(node, now_ms)]
+                .into_iter()
+                .flatten()
+                .collect(),
         }),
-    }
-}
-
-fn certificate_view(certificate: &Certificate, now_ms: u64) -> CertificateView {
-    let left_ms = i64::try_from(certificate.not_after_ms).unwrap_or(i64::MAX) - i64::try_from(now_ms).unwrap_or(0);
-    let days = left_ms.div_euclid(DAY_MS);
-    let state = match (certificate.revoked_at_ms, left_ms, days) {
-        (Some(_), _, _) => "revoked",
-        (None, i64::MIN..=0, _) => "expired",
-        (None, _, i64::MIN..=CRITICAL_DAYS) => "critical",
-        (None, _, i64::MIN..=EXPIRING_DAYS) => "expiring",
-        (None, _, _) => "ok",
-    };
-    CertificateView {
-        state: state.into(),
-        days_remaining: days,
-        not_after: rfc3339(certificate.not_after_ms),
-        generation: certificate.generation.0,
-        fingerprint: certificate.fingerprint.clone(),
     }
 }
 

@@ -18,6 +18,7 @@ mod placement;
 mod projects;
 mod quarantine;
 mod relay;
+mod returns;
 mod tokens;
 mod volume_moves;
 mod watch;

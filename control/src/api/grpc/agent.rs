@@ -5,15 +5,17 @@ use cara_core::model::TokenPurpose;
 use cara_core::{Answer, Command, NodeId, Rejected};
 use cara_proto::agent::agent_server::Agent;
 use cara_proto::agent::{
-    AgentFrame, EnrollRequest, EnrollResponse, LogChunk, LogsDone, RenewRequest, RenewResponse, ServerFrame,
+    AgentFrame, CheckIdentityRequest, CheckIdentityResponse, EnrollRequest, EnrollResponse, LogChunk, LogsDone,
+    RenewRequest, RenewResponse, ServerFrame,
 };
 use cara_transport::{JoinToken, Role};
 use futures_util::stream::BoxStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{check_leads, peer, session};
+use super::{check_leads, peer, readmit, session};
 use crate::api::SharedApi;
-use crate::error::{ApiError, chain};
+use crate::error::ApiError;
+use crate::pki::Issued;
 use crate::setup::record;
 use crate::wire;
 
@@ -31,31 +33,25 @@ impl AgentService {
     async fn admit(&self, request: &EnrollRequest) -> Result<EnrollResponse, ApiError> {
         let api = &self.api;
         api.barrier().await?;
-        let hash = JoinToken::hash(&request.token);
-        let node = match api.read_local(|state| state.node_by_name(&request.node_name).map(|n| n.id.clone())) {
-            Some(declared) => declared,
+        let bound = readmit::bound_node(api, request)?;
+        let known = || api.read_local(|state| state.node_by_name(&request.node_name).map(|n| n.id.clone()));
+        let node = match bound.clone().or_else(known) {
+            Some(known) => known,
             None => NodeId::new(format!("nd_{}", cara_env::hex(&*api.env.rng, 12))),
         };
-        let ca = crate::server::open_ca(api)?;
-        let issued = ca
-            .issue(&api.env, &Role::Node(node.to_string()), &request.csr, &[])
-            .map_err(|error| ApiError::invalid(chain(&error)))?;
+        let issued = readmit::sign(api, &node, &request.csr)?;
         if request.preflight {
-            self.check_token(&hash, &issued.key_hash)?;
+            self.check_token(&JoinToken::hash(&request.token), &issued.key_hash)?;
             return Ok(EnrollResponse { servers: api.server_addresses(), ..EnrollResponse::default() });
         }
         cara_env::point("enrol.signed", || format!("node={}", request.node_name)).await;
-        let command = EnrollNode {
-            token_hash: hash,
-            node,
-            name: request.node_name.clone(),
-            address: request.address.clone(),
-            certificate: record(&issued),
-            facts: request.facts.as_ref().map(wire::facts).unwrap_or_default(),
+        let answer = if bound.is_some() {
+            readmit::record_return(api, node, request, &issued).await?
+        } else {
+            self.record_new(node, request, &issued).await?
         };
-        let reply = api.propose("join-token", "", Command::EnrollNode(command)).await?;
-        let Answer::Certified(certified) = reply.answer else {
-            return Err(ApiError::Internal("the answer to EnrollNode has no certificate".into()));
+        let Answer::Certified(certified) = answer else {
+            return Err(ApiError::Internal("the answer to an enrolment has no certificate".into()));
         };
         Ok(EnrollResponse {
             node_id: certified.node.to_string(),
@@ -65,6 +61,18 @@ impl AgentService {
             ca_pem: api.identity.ca_pem.clone(),
             servers: api.server_addresses(),
         })
+    }
+
+    async fn record_new(&self, node: NodeId, request: &EnrollRequest, issued: &Issued) -> Result<Answer, ApiError> {
+        let command = EnrollNode {
+            token_hash: JoinToken::hash(&request.token),
+            node,
+            name: request.node_name.clone(),
+            address: request.address.clone(),
+            certificate: record(issued),
+            facts: request.facts.as_ref().map(wire::facts).unwrap_or_default(),
+        };
+        Ok(self.api.propose("join-token", "", Command::EnrollNode(command)).await?.answer)
     }
 
     /// What the state machine would say about the token, without spending it.
@@ -88,9 +96,7 @@ impl AgentService {
 
     async fn renew_for(&self, node: NodeId, fingerprint: String, csr: &[u8]) -> Result<RenewResponse, ApiError> {
         let api = &self.api;
-        let issued = crate::server::open_ca(api)?
-            .issue(&api.env, &Role::Node(node.to_string()), csr, &[])
-            .map_err(|error| ApiError::invalid(chain(&error)))?;
+        let issued = readmit::sign(api, &node, csr)?;
         let actor = format!("node:{node}");
         let current = api.read_local(|state| {
             state.node(&node).and_then(|n| n.certificate.as_ref()).map(|c| c.fingerprint.clone()).unwrap_or_default()
@@ -109,6 +115,29 @@ impl AgentService {
             not_after_ms: certified.certificate.not_after_ms,
             certificate_pem: certified.certificate.pem,
             ca_pem: api.identity.ca_pem.clone(),
+        })
+    }
+}
+
+impl AgentService {
+    /// Is the certificate accepted, and is it the newest? Nothing is written: only a session counts as use.
+    async fn check(&self, node: NodeId, fingerprint: &str) -> Result<CheckIdentityResponse, ApiError> {
+        let api = &self.api;
+        api.barrier().await?;
+        let now_ms = api.env.clock.wall_ms();
+        api.read_local(|state| {
+            let known = state.node(&node).ok_or_else(|| Rejected::UnknownNode { node: node.to_string() })?;
+            let name = || known.name.clone();
+            let Some(certificate) = &known.certificate else {
+                return Err(Rejected::NodeNotEnrolled { node: name() }.into());
+            };
+            if certificate.revoked_at_ms.is_some() {
+                return Err(Rejected::CertificateRevoked { node: name() }.into());
+            }
+            if !certificate.accepts(fingerprint, now_ms) {
+                return Err(Rejected::CertificateUnknown { node: name() }.into());
+            }
+            Ok(CheckIdentityResponse { node_id: node.to_string(), current: certificate.fingerprint == fingerprint })
         })
     }
 }
@@ -138,6 +167,19 @@ impl Agent for AgentService {
         let csr = request.into_inner().csr;
         let renewed = self.renew_for(NodeId::new(node), peer.fingerprint, &csr).await;
         renewed.map(Response::new).map_err(|error| error.to_status())
+    }
+
+    async fn check_identity(
+        &self,
+        request: Request<CheckIdentityRequest>,
+    ) -> Result<Response<CheckIdentityResponse>, Status> {
+        check_leads(&self.api)?;
+        let peer = peer(&self.api, &request)?;
+        let Role::Node(node) = peer.role else {
+            return Err(ApiError::Unauthenticated("this call is for nodes").to_status());
+        };
+        let checked = self.check(NodeId::new(node), &peer.fingerprint).await;
+        checked.map(Response::new).map_err(|error| error.to_status())
     }
 
     type SessionStream = BoxStream<'static, Result<ServerFrame, Status>>;

@@ -2,6 +2,8 @@
 
 mod agent;
 mod cluster;
+mod instance;
+mod readmit;
 mod relay;
 mod report;
 mod session;

@@ -12,6 +12,7 @@ mod app_moves;
 mod body;
 mod drains;
 mod health;
+mod identity;
 mod lifecycle;
 mod logs;
 mod lost;
@@ -80,6 +81,8 @@ pub fn router(api: SharedApi) -> Router {
         .route("/{node}/drain", post(drains::start))
         .route("/{node}/drains", get(drains::list))
         .route("/{node}/lost", post(lost::declare))
+        .route("/{node}/reenroll-token", post(identity::reenroll_token))
+        .route("/{node}/revoke-cert", post(identity::revoke_cert))
         .route("/{node}/volumes", get(volumes::list))
         .route("/{node}/volumes/{volume}", axum::routing::delete(volumes::remove))
         .route("/{node}/health", get(nodes::health));

@@ -17,7 +17,7 @@ use super::{Asker, body};
 use crate::api::find::node as find;
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
-use crate::wire::{node_manifest, node_view, rfc3339};
+use crate::wire::{Warnings, node_manifest, node_view, rfc3339};
 
 /// The most events that a node keeps, and so the most that can be asked for.
 const EVENTS_MAX: usize = 200;
@@ -28,10 +28,11 @@ fn view(api: &Api, state: &Domain, node: &Node) -> NodeManifest {
         let ago = u64::try_from(api.env.clock.monotonic().as_millis()).unwrap_or(0).saturating_sub(mono);
         api.env.clock.wall_ms().saturating_sub(ago)
     });
-    node_view(state, node, heard, api.env.clock.wall_ms())
+    node_view(state, node, heard, Warnings::of(&api.config), api.env.clock.wall_ms())
 }
 
-fn answer(api: &Api, status: StatusCode, name: &str) -> Result<Response, ApiError> {
+/// A node as it is now.
+pub(super) fn answer(api: &Api, status: StatusCode, name: &str) -> Result<Response, ApiError> {
     let (revision, view) = api.read_local(|state| {
         let node = find(state, name)?;
         Ok::<_, ApiError>((node.revision.0, view(api, state, node)))

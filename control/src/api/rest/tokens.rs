@@ -45,7 +45,7 @@ pub async fn mint_for_server(
 
 async fn mint(api: &Api, asker: &Asker, body: Body, purpose: TokenPurpose) -> Result<Response, ApiError> {
     let request: JoinTokenRequest = body::parse_or_default(body, api.config.body_max).await?;
-    let secret = secret(api, asker, purpose);
+    let secret = secret(api, asker, purpose.as_str());
     let id = TokenId::new(format!("jt-{}", &JoinToken::hash(&format!("id of {secret}"))[..12]));
     let ttl = request.ttl_seconds.unwrap_or(TTL_DEFAULT_S).clamp(TTL_MIN_S, TTL_MAX_S);
     let expires_at_ms = api.env.clock.wall_ms() + ttl * 1000;
@@ -76,13 +76,14 @@ async fn mint(api: &Api, asker: &Asker, body: Body, purpose: TokenPurpose) -> Re
     Ok(body::json(StatusCode::CREATED, &minted))
 }
 
-fn secret(api: &Api, asker: &Asker, purpose: TokenPurpose) -> String {
+/// The text of a new token; a retry gets the same one.
+pub(super) fn secret(api: &Api, asker: &Asker, what: &str) -> String {
     if asker.request_id.is_empty() {
         return cara_env::hex(&*api.env.rng, 32);
     }
     let key = api.identity.sealing_key.as_bytes();
     // SHA-256 of key, then of its digest with the request: without the key nobody can derive the secret.
-    let inner = JoinToken::hash(&format!("{}|{}|{}", asker.actor, asker.request_id, purpose.as_str()));
+    let inner = JoinToken::hash(&format!("{}|{}|{}", asker.actor, asker.request_id, what));
     JoinToken::hash(&format!("{}|{inner}|{}", JoinToken::hash(&String::from_utf8_lossy(key)), api.identity.sealing_key))
 }
 
