@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+mod identity;
 mod moves;
 mod nouns;
 mod volumes;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::out::{Color, Format};
 
+pub use identity::{Reenroll, RevokeCert};
 pub use moves::{Drain, Lost, Move, Moves, Placement};
 pub use nouns::{Ctx, CtxCommand, Nodes, NodesCommand, Servers, ServersCommand};
 pub use volumes::Volumes;

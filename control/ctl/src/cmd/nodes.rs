@@ -2,6 +2,7 @@
 
 mod drain;
 mod drains;
+mod identity;
 mod lost;
 mod move_workload;
 mod moves;
@@ -52,6 +53,8 @@ pub(super) async fn run(cx: &Context, command: Option<NodesCommand>) -> Outcome 
         NodesCommand::CancelDrain { id } => drains::cancel(cx, &client, &id).await,
         NodesCommand::Lost(words) => lost::run(cx, &client, &words).await,
         NodesCommand::Placement(words) => placement::run(cx, &client, &words).await,
+        NodesCommand::Reenroll(words) => identity::reenroll(cx, &client, &words).await,
+        NodesCommand::RevokeCert(words) => identity::revoke(cx, &client, &words).await,
         NodesCommand::Volumes(words) => volumes::run(cx, &client, &words).await,
         NodesCommand::Events { node, limit } => events(cx, &client, &node, limit).await,
     }
