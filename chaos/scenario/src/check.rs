@@ -49,10 +49,15 @@ pub const EVENTS: &[&str] = &[
     "token.minted",
     "token.spent",
     "cert.renewed",
+    "cert.revoked",
+    "clone.refused",
     "renew.sent",
     "renew.answered",
+    "renew.prev_saved",
     "renew.saved",
     "renew.done",
+    "reenrol.saved",
+    "reenrol.adopted",
     "workload.applied",
     "workload.deleted",
     "workload.placed",
@@ -172,6 +177,7 @@ fn shape(scenario: &Scenario) -> Vec<Problem> {
     };
     let Cluster { servers, spares, agents, old_servers, old_agents, clients, latency, clock_drift_ppm, .. } =
         scenario.cluster;
+    let life = scenario.cluster.node_certificate_life.0;
     let (format, run) = (scenario.format, &scenario.run);
     wrong(format != FORMAT, "format", format!("format {format} is not known here; write format = {FORMAT}"));
     wrong(scenario.name.is_empty(), "name", "the scenario has no name; name it by the symptom".into());
@@ -182,6 +188,8 @@ fn shape(scenario: &Scenario) -> Vec<Problem> {
     wrong(old_agents > agents, "cluster.old_agents", format!("old_agents: there are only {agents} agents"));
     wrong(!(1..=8).contains(&clients), "cluster.clients", format!("{clients} clients: there are 1 to 8"));
     wrong(clock_drift_ppm > 500, "cluster.clock_drift_ppm", "clock_drift_ppm is at most 500".into());
+    let life_text = "node_certificate_life is below a day: certificates begin an hour back".into();
+    wrong(life < Duration::from_secs(24 * 3600), "cluster.node_certificate_life", life_text);
     let is_upside_down = latency.min_ms > latency.max_ms;
     wrong(is_upside_down, "cluster.latency", "cluster.latency: min_ms is more than max_ms".into());
     let is_too_fine = run.grain.0 < Duration::from_millis(1);
