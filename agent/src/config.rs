@@ -34,8 +34,11 @@ pub struct Config {
     pub backoff_max: Duration,
     /// The longest wait while servers answer but have no leader. Default 1 s, the length of an election.
     pub election_retry: Duration,
-    /// The wait after a refusal that only an operator can end (revoked, deleted). Default 60 s.
+    /// The wait after a refusal that only an operator can end (deleted, a copy of another machine). Default 60 s.
     pub refused_retry: Duration,
+    /// The wait while the certificate has expired: so long at most until the agent finds what `cara-agent reenroll` got.
+    /// Default 30 s.
+    pub expired_retry: Duration,
     /// Deadline of one connection, TCP and TLS together. Default 5 s.
     pub connect_deadline: Duration,
     /// Deadline of one call, and of a server's first word in a session. Default 10 s.
@@ -69,6 +72,7 @@ impl Config {
             backoff_max: Duration::from_secs(30),
             election_retry: Duration::from_secs(1),
             refused_retry: Duration::from_secs(60),
+            expired_retry: Duration::from_secs(30),
             connect_deadline: Duration::from_secs(5),
             call_deadline: Duration::from_secs(10),
             resync: Duration::from_secs(10),
@@ -83,6 +87,26 @@ impl Config {
     /// The identity file.
     pub(crate) fn identity_file(&self) -> PathBuf {
         self.data_dir.join("identity.json")
+    }
+
+    /// The identity before the last renewal, until a server has accepted the new one.
+    pub(crate) fn previous_file(&self) -> PathBuf {
+        self.data_dir.join("identity.json.prev")
+    }
+
+    /// What `cara-agent reenroll` got, until the agent takes it over.
+    pub(crate) fn reenrolled_file(&self) -> PathBuf {
+        self.data_dir.join("identity.json.reenrolled")
+    }
+
+    /// The private key of a `cara-agent reenroll` that has not been answered yet.
+    pub(crate) fn reenrol_key_file(&self) -> PathBuf {
+        self.data_dir.join("reenrol-key.pem")
+    }
+
+    /// Which process had the last session.
+    pub(crate) fn instance_file(&self) -> PathBuf {
+        self.data_dir.join("instance")
     }
 
     /// The private key of an enrolment that has not been answered yet.

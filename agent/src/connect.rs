@@ -11,7 +11,8 @@ use cara_proto::node::Facts;
 use crate::backoff::{Backoff, jittered};
 use crate::enrol::with_causes;
 use crate::facts;
-use crate::session::{End, Ground, Why, hold};
+use crate::keeper::Dialled;
+use crate::session::{CLONED, Denial, End, Ground, Line, Why, hold};
 
 /// Hints followed in one round; servers that point at each other would otherwise keep us for ever.
 const HOPS_MAX: usize = 3;
@@ -23,6 +24,8 @@ pub(crate) struct Connector {
     /// Where the last healthy session was, or where the leader is said to be.
     favourite: Option<String>,
     facts: Facts,
+    /// With which identity the last connection was made.
+    dialled: Dialled,
     /// The last complaint, so that the same one is not logged in every round.
     complaint: String,
 }
@@ -33,26 +36,48 @@ enum Round {
     Served(Option<String>),
     /// Servers answer, but none of them leads.
     NoLeader,
+    /// The leader does not know yet whether another process is this node.
+    Held,
     /// No server could be reached: why not.
     Unreachable(String),
+    /// The certificate was refused, and there is another one.
+    TryOther,
     /// The cluster refuses this node.
-    Refused(String),
+    Refused(Denial),
 }
 
 impl Connector {
     pub(crate) fn new(ground: Ground) -> Self {
         let backoff = Backoff::new(ground.config.backoff_min, ground.config.backoff_max);
-        Self { ground, backoff, favourite: None, facts: Facts::default(), complaint: String::new() }
+        let dialled = ground.keeper.dialled();
+        Self { ground, backoff, favourite: None, facts: Facts::default(), dialled, complaint: String::new() }
     }
 
     /// Never returns.
     pub(crate) async fn run(&mut self) {
         loop {
+            if self.ground.keeper.adopt(&self.ground.config) {
+                self.backoff.reset();
+            }
             let round = self.round().await;
+            self.permit(&round);
             let wait = self.after(round);
             if !wait.is_zero() {
                 self.ground.env.clock.sleep(wait).await;
             }
+        }
+    }
+
+    /// What a round says about whether containers may be started.
+    fn permit(&self, round: &Round) {
+        let Ground { permits, env, .. } = &self.ground;
+        match round {
+            Round::Served(_) | Round::TryOther => {}
+            Round::NoLeader => permits.nobody_leads(env.clock.monotonic()),
+            Round::Held => permits.held(),
+            Round::Refused(refused) if refused.code == CLONED => permits.is_clone(),
+            // A node that is shut out runs what it has, unmanaged.
+            Round::Unreachable(_) | Round::Refused(_) => permits.nobody_there(),
         }
     }
 
@@ -61,7 +86,7 @@ impl Connector {
         let config = &self.ground.config;
         let rng = &*self.ground.env.rng;
         match round {
-            Round::Served(Some(_)) => Duration::ZERO,
+            Round::Served(Some(_)) | Round::TryOther => Duration::ZERO,
             // Not at once: when a leader dies, all its agents are here at this moment.
             Round::Served(None) => jittered(rng, config.backoff_min),
             Round::NoLeader => {
@@ -69,14 +94,30 @@ impl Connector {
                 self.complain("servers answer, but none of them leads; containers keep running".into());
                 wait
             }
+            Round::Held => {
+                let wait = self.backoff.next(rng).min(jittered(rng, config.election_retry));
+                self.complain(
+                    "the leader waits for the process that was this node before; what runs here runs on".into(),
+                );
+                wait
+            }
             Round::Unreachable(problems) => {
-                let wait = self.backoff.next(rng);
+                self.ground.keeper.unreachable();
+                let expired = self.expired();
+                let wait = if expired.is_some() { jittered(rng, config.expired_retry) } else { self.backoff.next(rng) };
+                let problems = expired.unwrap_or(problems);
                 self.complain(format!("no server can be reached; containers keep running; trying on ({problems})"));
                 wait
             }
-            Round::Refused(text) => {
-                let wait = jittered(rng, config.refused_retry);
-                tracing::error!("{text}; asking again in {} s", wait.as_secs());
+            Round::Refused(refused) => {
+                // What `cara-agent reenroll` gets is found soon; what takes longer is not asked about all the time.
+                let wait =
+                    if refused.rejects_identity { self.backoff.next(rng) } else { jittered(rng, config.refused_retry) };
+                let text = self.refused(&refused);
+                if self.complaint != text {
+                    tracing::error!("{text}");
+                    self.complaint = text;
+                }
                 wait
             }
         }
@@ -122,7 +163,11 @@ impl Connector {
                     }
                 }
                 Why::NotLeader(None) => answered = true,
-                Why::Refused { code, message, hint } => return Round::Refused(self.refused(&code, &message, &hint)),
+                Why::Held => return Round::Held,
+                Why::Refused(refused) if refused.rejects_identity && self.ground.keeper.rejected(&self.dialled) => {
+                    return Round::TryOther;
+                }
+                Why::Refused(refused) => return Round::Refused(refused),
                 Why::Lost(problem) if healthy => tracing::warn!(server = %address, "session lost: {problem}"),
                 Why::Lost(problem) => problems.push(problem),
             }
@@ -141,15 +186,13 @@ impl Connector {
 
     async fn attempt(&mut self, address: &str) -> End {
         let Ground { env, config, keeper, runtime, .. } = &self.ground;
+        let dialled = keeper.dialled();
+        self.dialled.clone_from(&dialled);
         let connecting = cara_transport::connect(env, address, keeper.tls().client(), config.connect_deadline);
         let channel = match connecting.await {
             Ok(channel) => channel,
             Err(error) => {
-                let mut text = with_causes(&error);
-                if let Some(expired) = self.expired() {
-                    text = format!("{text}; {expired}");
-                }
-                return End { healthy: false, why: Why::Lost(text) };
+                return End { healthy: false, why: Why::Lost(with_causes(&error)) };
             }
         };
         let facts = facts::gather(env, config, &**runtime).await;
@@ -160,7 +203,8 @@ impl Connector {
         } else {
             self.facts = facts;
         }
-        hold(&self.ground, address, channel, self.facts.clone()).await
+        let line = Line { address: address.to_owned(), channel, dialled };
+        hold(&self.ground, line, self.facts.clone()).await
     }
 
     /// What to do when the certificate has run out while the node was away.
@@ -168,20 +212,21 @@ impl Connector {
         let identity = self.ground.keeper.identity();
         let (_, until_s) = identity.validity().ok()?;
         let now_s = i64::try_from(self.ground.env.clock.wall_ms() / 1000).ok()?;
-        (until_s < now_s).then(|| format!("this node's certificate has expired: {}", self.enrol_again()))
+        (until_s < now_s).then(|| format!("this node's certificate has expired: {}", self.come_back()))
     }
 
-    fn refused(&self, code: &str, message: &str, hint: &str) -> String {
-        let hint = if hint.is_empty() { self.enrol_again() } else { hint.to_owned() };
-        format!("the cluster refuses this node ({code}): {message}; its containers keep running; {hint}")
+    fn refused(&self, refused: &Denial) -> String {
+        let Denial { code, message, hint, .. } = refused;
+        let next = if refused.rejects_identity || hint.is_empty() { self.come_back() } else { hint.clone() };
+        format!("the cluster refuses this node ({code}): {message}; its containers keep running; {next}")
     }
 
-    fn enrol_again(&self) -> String {
-        let file = self.ground.config.identity_file();
+    /// The one thing to do about an identity that is not accepted any more.
+    fn come_back(&self) -> String {
         format!(
-            "to bring it back, stop the agent, make a token with `caractrl nodes join-token`, move {} away and start \
-             `cara-agent --data-dir {} --token TOKEN`",
-            file.display(),
+            "to bring it back, run `caractrl nodes reenroll {}`, and here the command that it prints: `cara-agent reenroll \
+             --data-dir {} --token TOKEN`; this agent takes it up by itself",
+            self.ground.keeper.identity().node_id,
             self.ground.config.data_dir.display()
         )
     }

@@ -4,7 +4,7 @@
 //! leaves, so that after a lost answer the same token with the same key gets the same identity.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cara_env::Env;
@@ -30,7 +30,25 @@ use crate::session::refusal;
 /// Hints followed in one round; servers that point at each other would otherwise keep us for ever.
 const HOPS_MAX: usize = 3;
 
-/// Enrols the node; goes on trying while servers can't be reached.
+/// What an enrolment is for: where its files are, and which node it must lead to.
+pub(crate) struct Errand {
+    /// Keeps the key until the identity is saved.
+    pub(crate) key_file: PathBuf,
+    /// Gets the identity.
+    pub(crate) identity_file: PathBuf,
+    /// The node that this machine was; empty = any.
+    pub(crate) node_id: String,
+}
+
+impl Errand {
+    /// A machine without an identity gets one: a new one, or that of the node which its token is bound to.
+    pub(crate) fn first(config: &Config) -> Self {
+        let (key_file, identity_file) = (config.pending_key_file(), config.identity_file());
+        Self { key_file, identity_file, node_id: String::new() }
+    }
+}
+
+/// Enrols the node; goes on trying while servers can't be reached. Without a runtime nothing is told about the machine.
 ///
 /// # Errors
 /// Ends at the first refusal: a token that is wrong now is wrong a second later.
@@ -38,10 +56,11 @@ pub(crate) async fn enrol(
     env: &Env,
     config: &Config,
     token: &JoinToken,
-    runtime: &dyn ContainerRuntime,
+    runtime: Option<&dyn ContainerRuntime>,
+    errand: &Errand,
 ) -> Result<Identity, EnrolError> {
     probe(env, config)?;
-    let mut key = pending_key(env, config)?;
+    let mut key = pending_key(env, config, &errand.key_file)?;
     cara_env::point("enrol.key_saved", || format!("node={}", config.node_name)).await;
     let mut request = EnrollRequest {
         token: token.secret.clone(),
@@ -51,15 +70,20 @@ pub(crate) async fn enrol(
         facts: None,
         preflight: false,
         volume_address: String::new(),
+        node_id: errand.node_id.clone(),
     };
-    preflight::check(env, config, token, runtime, &request).await?;
+    if let Some(runtime) = runtime {
+        preflight::check(env, config, token, runtime, &request).await?;
+    }
     let mut backoff = Backoff::new(config.backoff_min, config.backoff_max);
     loop {
         if cara_env::planted("enrol-key-forgotten") {
             key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|error| EnrolError::Key(error.to_string()))?;
             request.csr = request_of(&key)?;
         }
-        request.facts = Some(facts::gather(env, config, runtime).await);
+        if let Some(runtime) = runtime {
+            request.facts = Some(facts::gather(env, config, runtime).await);
+        }
         cara_env::point("enrol.sent", || {
             let (token, key) = (JoinToken::hash(&token.secret), fingerprint(key.public_key_pem().as_bytes()));
             format!("node={} token={} key={}", config.node_name, short(&token), short(&key))
@@ -75,14 +99,7 @@ pub(crate) async fn enrol(
             cara_env::point("enrol.answered", || format!("server={server} certificate={}", short(&certificate))).await;
             let identity =
                 accept(env, token, &key, answer).map_err(|problem| EnrolError::Answer { server, problem })?;
-            let folder = |source| EnrolError::Folder { folder: config.data_dir.clone(), source };
-            identity
-                .save(&*env.files, &config.identity_file())
-                .map_err(|error| folder(std::io::Error::other(error)))?;
-            cara_env::point("enrol.saved", || format!("node={}", config.node_name)).await;
-            env.files.remove(&config.pending_key_file()).map_err(folder)?;
-            cara_env::point("enrol.done", || format!("node={}", config.node_name)).await;
-            return Ok(identity);
+            return save(env, config, identity, errand).await;
         }
         let mut wait = backoff.next(&*env.rng);
         if election {
@@ -91,6 +108,16 @@ pub(crate) async fn enrol(
         tracing::warn!("no server could enrol this node; trying again in {:.1} s", wait.as_secs_f64());
         env.clock.sleep(wait).await;
     }
+}
+
+/// Makes the identity this machine's, and ends what was begun for it.
+async fn save(env: &Env, config: &Config, identity: Identity, errand: &Errand) -> Result<Identity, EnrolError> {
+    let folder = |source| EnrolError::Folder { folder: config.data_dir.clone(), source };
+    identity.save(&*env.files, &errand.identity_file).map_err(|error| folder(std::io::Error::other(error)))?;
+    cara_env::point("enrol.saved", || format!("node={}", config.node_name)).await;
+    env.files.remove(&errand.key_file).map_err(folder)?;
+    cara_env::point("enrol.done", || format!("node={}", config.node_name)).await;
+    Ok(identity)
 }
 
 /// Enough of a hash to tell it from others.
@@ -112,14 +139,13 @@ pub(crate) fn probe(env: &Env, config: &Config) -> Result<(), EnrolError> {
 }
 
 /// The key of an enrolment that was begun, or a new one, saved.
-pub(crate) fn pending_key(env: &Env, config: &Config) -> Result<KeyPair, EnrolError> {
-    let file = config.pending_key_file();
+pub(crate) fn pending_key(env: &Env, config: &Config, file: &Path) -> Result<KeyPair, EnrolError> {
     let key_error = |error: rcgen::Error| EnrolError::Key(error.to_string());
-    match env.files.read(&file) {
+    match env.files.read(file) {
         Ok(pem) => KeyPair::from_pem(&String::from_utf8_lossy(&pem)).map_err(key_error),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(key_error)?;
-            save_key(env, &file, &key)
+            save_key(env, file, &key)
                 .map_err(|source| EnrolError::Folder { folder: config.data_dir.clone(), source })?;
             Ok(key)
         }

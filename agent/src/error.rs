@@ -45,7 +45,9 @@ pub enum EnrolError {
         source: std::io::Error,
     },
     /// The key could not be made or read back.
-    #[error("can't make the node's key: {0}; remove the file enrol-key.pem in the data folder and start again")]
+    #[error(
+        "can't make the node's key: {0}; remove the file enrol-key.pem or reenrol-key.pem in the data folder and start again"
+    )]
     Key(String),
     /// A server said no.
     #[error("{server} refused to enrol this node ({code}): {message}{}", hint_text(.hint))]

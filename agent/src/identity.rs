@@ -42,8 +42,8 @@ pub enum IdentityError {
     },
     /// The file holds something else.
     #[error(
-        "the identity {} is damaged ({problem}); restore it from a backup, or remove it and enrol the node again with a \
-         new token from `caractrl nodes join-token`",
+        "the identity {} is damaged ({problem}); get the node a new one: `caractrl nodes reenroll NODE` prints the command to \
+         run here",
         .file.display()
     )]
     Damaged {
@@ -88,6 +88,11 @@ impl Identity {
     pub fn save(&self, files: &dyn Files, file: &Path) -> Result<(), IdentityError> {
         let bytes = serde_json::to_vec_pretty(self).expect("a struct of strings is JSON");
         files.write(file, &bytes, 0o600).map_err(|source| IdentityError::Write { file: file.to_owned(), source })
+    }
+
+    /// Do both name the same node of the same cluster?
+    pub(crate) fn is_same_node(&self, other: &Self) -> bool {
+        self.node_id == other.node_id && self.cluster_id == other.cluster_id
     }
 
     /// The TLS configurations for dialling as this node.

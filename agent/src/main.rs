@@ -13,7 +13,7 @@ use cara_agent::runtime::memory::MemoryRuntime;
 use cara_agent::{Config, ContainerRuntime, DiskProbe, DiskSpace, VOLUME_LISTEN_DEFAULT};
 use cara_env::Env;
 use cara_transport::JoinToken;
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
@@ -26,6 +26,9 @@ Examples:
     cara-agent
   See first whether it would work; nothing is spent:
     cara-agent --preflight --token cara-join.eyJz... --name web-1 --advertise 10.0.0.21
+  Bring a node back whose identity is lost, expired or revoked, beside a running agent or not (the whole command comes from
+  `caractrl nodes reenroll NODE`):
+    cara-agent reenroll --token cara-join.eyJz...
   Try it without Docker:
     cara-agent --data-dir ./n1 --name n1 --runtime memory --token cara-join.eyJz...
 
@@ -33,8 +36,35 @@ Containers keep running when the agent ends.";
 
 /// The agent of a Caravanserai node: runs what the cluster gives to this machine.
 #[derive(Parser)]
-#[command(version, after_help = EXAMPLES)]
+#[command(version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    run: RunArgs,
+    /// How log lines look; RUST_LOG chooses which
+    #[arg(long, env = "CARA_LOG_FORMAT", value_enum, default_value_t = LogFormat::Pretty, global = true)]
+    log_format: LogFormat,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Get this node a new identity; a running agent takes it up by itself, another one at its next start
+    Reenroll(ReenrollArgs),
+}
+
+#[derive(clap::Args)]
+struct ReenrollArgs {
+    /// Token from `caractrl nodes reenroll`
+    #[arg(long, env = "CARA_JOIN_TOKEN", hide_env_values = true)]
+    token: JoinToken,
+    /// The node's data folder
+    #[arg(long, env = "CARA_DATA_DIR", default_value = "/var/lib/cara-agent")]
+    data_dir: PathBuf,
+}
+
+#[derive(clap::Args)]
+struct RunArgs {
     /// Join token; needed once, as long as the data folder holds no identity
     #[arg(long, env = "CARA_JOIN_TOKEN", hide_env_values = true)]
     token: Option<String>,
@@ -84,7 +114,11 @@ enum LogFormat {
 async fn main() -> std::process::ExitCode {
     let args = Args::parse();
     start_log(args.log_format);
-    match run(args).await {
+    let ended = match args.verb {
+        Some(Verb::Reenroll(args)) => reenroll(args).await,
+        None => run(args.run).await,
+    };
+    match ended {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");
@@ -93,9 +127,23 @@ async fn main() -> std::process::ExitCode {
     }
 }
 
-async fn run(args: Args) -> anyhow::Result<()> {
+/// What this machine calls itself.
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+async fn reenroll(args: ReenrollArgs) -> anyhow::Result<()> {
     let env = Env::real();
-    let host_name = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
+    // Two of them would take turns with one key file. The running agent holds another lock and is not in the way.
+    let _lock = lock(&args.data_dir, "reenrol.lock", "another `cara-agent reenroll` uses")?;
+    let config = Config::new(&args.data_dir, host_name(), String::new());
+    let node = cara_agent::reenroll(&config, &env, &args.token).await?;
+    tracing::info!(%node, "this node has a new identity; a running agent takes it up within half a minute, else start it now");
+    Ok(())
+}
+
+async fn run(args: RunArgs) -> anyhow::Result<()> {
+    let env = Env::real();
     let name = args.name.clone().unwrap_or_else(host_name);
     let advertise = args.advertise.clone().unwrap_or_else(host_name);
     let mut config = Config::new(&args.data_dir, name, advertise);
@@ -105,10 +153,11 @@ async fn run(args: Args) -> anyhow::Result<()> {
     config.backoff_max = Duration::from_secs(args.backoff_max.max(1));
     config.backoff_min = config.backoff_min.min(config.backoff_max);
     // An enrolled node needs none; one that is left in the environment must not stop it.
-    if args.preflight || !args.data_dir.join("identity.json").exists() {
+    let known = ["identity.json", "identity.json.reenrolled"];
+    if args.preflight || !known.iter().any(|file| args.data_dir.join(file).exists()) {
         config.token = args.token.as_deref().map(str::parse::<JoinToken>).transpose()?;
     }
-    let _lock = lock(&args.data_dir)?;
+    let _lock = lock(&args.data_dir, "lock", "another cara-agent uses")?;
     let runtime = choose_runtime(&env, &args).await;
     if args.preflight {
         return try_out(&config, &env, &*runtime).await;
@@ -161,26 +210,26 @@ fn disk_probe(folder: &Path) -> DiskProbe {
 }
 
 /// One agent per data folder: two would undo each other's work. The lock goes with the process.
-fn lock(folder: &Path) -> anyhow::Result<File> {
+fn lock(folder: &Path, name: &str, taken: &str) -> anyhow::Result<File> {
     let what = || {
         let text =
             "the join token, if any, is unspent: fix the folder's owner, mode or space and start the agent again";
         format!("can't use the data folder {}; {text}", folder.display())
     };
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(what)?;
-    let path = folder.join("lock");
+    let path = folder.join(name);
     let file = File::options().create(true).truncate(false).write(true).open(&path).with_context(what)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => anyhow::bail!(
-            "another cara-agent uses the data folder {}; stop it, or give this one a --data-dir of its own",
+            "{taken} the data folder {}; stop it, or give this one a --data-dir of its own",
             folder.display()
         ),
         Err(TryLockError::Error(error)) => Err(error).with_context(what),
     }
 }
 
-async fn choose_runtime(env: &Env, args: &Args) -> Arc<dyn ContainerRuntime> {
+async fn choose_runtime(env: &Env, args: &RunArgs) -> Arc<dyn ContainerRuntime> {
     let docker = DockerRuntime::with_spool(env.clock.clone(), &args.docker_host, &args.data_dir.join("spool"));
     let memory = || Arc::new(MemoryRuntime::new(env.clock.clone()));
     match args.runtime {

@@ -83,6 +83,19 @@ pub enum Step {
     RemoveVolume(String),
 }
 
+impl Step {
+    /// Would a second copy of the workload come to be by it, if this machine were a copy of another one?
+    pub(crate) fn starts_something(&self) -> bool {
+        match self {
+            Step::EnsureVolume(_) | Step::Stage(_) | Step::Create(_) | Step::Start { .. } => true,
+            Step::EnsureNetwork(_) | Step::Mounting(_) | Step::EnsureImage(_) | Step::Stop(_) | Step::Remove(_) => {
+                false
+            }
+            Step::RemoveNetwork(_) | Step::RemoveVolume(_) => false,
+        }
+    }
+}
+
 /// Decides what to do. `removals` are the volumes in quarantine that an operator has given up, `staged` those that were made
 /// to be filled and that no container has ever mounted.
 pub fn plan(

@@ -45,7 +45,7 @@ pub struct Findings {
 pub async fn preflight(config: &Config, env: &Env, runtime: &dyn ContainerRuntime) -> Result<Findings, RunError> {
     let token = config.token.as_ref().ok_or_else(|| RunError::NoToken { folder: config.data_dir.clone() })?;
     probe(env, config)?;
-    let csr = request_of(&pending_key(env, config)?)?;
+    let csr = request_of(&pending_key(env, config, &config.pending_key_file())?)?;
     let request = EnrollRequest {
         token: token.secret.clone(),
         node_name: config.node_name.clone(),

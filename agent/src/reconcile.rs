@@ -18,6 +18,7 @@ use crate::health::Verdicts;
 use crate::labels::{Labels, Owner};
 use crate::mode::Mode;
 use crate::observed::Observed;
+use crate::permit::Permit;
 use crate::plan::{has_left_over, newest, plan};
 use crate::probe::{EngineProbe, Prober};
 use crate::runtime::{ContainerRuntime, Listing, RuntimeError};
@@ -44,6 +45,7 @@ pub(crate) struct Reconciler {
     resync: Duration,
     stop_grace: Duration,
     desired: watch::Receiver<Option<Arc<Desired>>>,
+    permit: watch::Receiver<Permit>,
     report: watch::Sender<Option<Report>>,
     tracker: Tracker,
     staged: Arc<Staged>,
@@ -68,6 +70,7 @@ impl Reconciler {
         ground: transfer::Ground,
         staged: Arc<Staged>,
         report: watch::Sender<Option<Report>>,
+        permit: watch::Receiver<Permit>,
     ) -> Self {
         let (env, runtime, owner) = (ground.env.clone(), ground.runtime.clone(), ground.owner.clone());
         let probe = EngineProbe { env: env.clone(), runtime: runtime.clone() };
@@ -83,6 +86,7 @@ impl Reconciler {
             resync: config.resync,
             stop_grace: config.stop_grace,
             desired,
+            permit,
             report,
             tracker: Tracker::default(),
             staged,
@@ -137,7 +141,11 @@ impl Reconciler {
         self.tracker.look(assignments, &observed, now);
         let staged = self.staged.names();
         let plan = plan(&self.owner, assignments, &desired.removals, &observed, &self.tracker, &staged, now);
+        let may_start = *self.permit.borrow_and_update() == Permit::Open;
         for (uid, actions) in plan.actions {
+            if !may_start && actions.iter().any(|action| action.step.starts_something()) {
+                continue;
+            }
             if self.busy.len() < JOBS_MAX && !self.busy.contains_key(&uid) {
                 self.begin(uid, actions);
             }
@@ -289,6 +297,7 @@ impl Reconciler {
                 }
                 None
             }
+            _ = self.permit.changed() => None,
             outcome = self.done.1.recv() => outcome,
             () = self.runtime.changed() => None,
             // The senders live as long as this loop.

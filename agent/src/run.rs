@@ -8,12 +8,13 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::connect::Connector;
-use crate::enrol::enrol;
+use crate::enrol::{Errand, enrol};
 use crate::error::{EnrolError, RunError};
-use crate::identity::Identity;
+use crate::instance::Life;
 use crate::keeper::Keeper;
 use crate::labels::Owner;
 use crate::ledger::{Ledger, Refused};
+use crate::permit::Permits;
 use crate::readings;
 use crate::reconcile::Reconciler;
 use crate::runtime::ContainerRuntime;
@@ -32,18 +33,21 @@ pub async fn run(
     runtime: Arc<dyn ContainerRuntime>,
     mut shutdown: watch::Receiver<bool>,
 ) -> Result<(), RunError> {
-    let identity = match Identity::load(&env, &config.identity_file())? {
-        Some(identity) => identity,
+    let keeper = match Keeper::open(env.clone(), &config)? {
+        Some(keeper) => keeper,
         None => tokio::select! {
             biased;
             () = asked(&mut shutdown) => return Err(EnrolError::Stopped.into()),
-            identity = first_identity(&config, &env, &*runtime) => identity?,
+            keeper = first_identity(&config, &env, &*runtime) => keeper?,
         },
     };
+    let identity = keeper.identity();
     let ledger = Ledger::open(env.files.clone(), config.ledger_file())?;
     tracing::info!(node = %identity.node_id, cluster = %identity.cluster_id, "this node");
     let owner = Owner { cluster_id: identity.cluster_id.clone(), node_id: identity.node_id.clone() };
-    let keeper = Arc::new(Keeper::new(env.clone(), config.identity_file(), identity)?);
+    let keeper = Arc::new(keeper);
+    let life = Life::begin(env.clone(), config.instance_file());
+    let (permits, permit) = Permits::new(env.clock.monotonic());
     let (shared, desired) = Shared::new(ledger);
     let (report, reports) = watch::channel(None::<Report>);
     let (leader, leaders) = watch::channel(None);
@@ -62,12 +66,23 @@ pub async fn run(
     let (listener, volume_address) = bound.map_or((None, String::new()), |(l, address)| (Some(l), address));
     let _serving = listener.map(|listener| transfer::listen::open(&ground, listener));
     let staged = Arc::new(Staged::open(env.files.clone(), config.staged_file()));
-    let reconciler = Reconciler::new(&config, ground, staged, report);
+    let reconciler = Reconciler::new(&config, ground, staged, report, permit);
     let reconciling = cara_env::spawn(reconciler.run());
     let (tell, readings) = watch::channel(None);
     let reading = cara_env::spawn(readings::run(env.clone(), config.clone(), tell));
-    let mut connector =
-        Connector::new(Ground { env, config, keeper, runtime, shared, reports, readings, volume_address, leader });
+    let mut connector = Connector::new(Ground {
+        env,
+        config,
+        keeper,
+        runtime,
+        shared,
+        reports,
+        readings,
+        volume_address,
+        leader,
+        life,
+        permits,
+    });
     tokio::select! {
         biased;
         () = asked(&mut shutdown) => {}
@@ -80,11 +95,12 @@ pub async fn run(
     Ok(())
 }
 
-async fn first_identity(config: &Config, env: &Env, runtime: &dyn ContainerRuntime) -> Result<Identity, RunError> {
-    let token = config.token.as_ref().ok_or_else(|| RunError::NoToken { folder: config.data_dir.clone() })?;
-    let identity = enrol(env, config, token, runtime).await?;
+async fn first_identity(config: &Config, env: &Env, runtime: &dyn ContainerRuntime) -> Result<Keeper, RunError> {
+    let missing = || RunError::NoToken { folder: config.data_dir.clone() };
+    let token = config.token.as_ref().ok_or_else(missing)?;
+    let identity = enrol(env, config, token, Some(runtime), &Errand::first(config)).await?;
     tracing::info!(node = %identity.node_id, name = %config.node_name, "enrolled");
-    Ok(identity)
+    Keeper::open(env.clone(), config)?.ok_or_else(missing)
 }
 
 /// Returns once the shutdown was asked for, or can't be any more.

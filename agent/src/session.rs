@@ -12,19 +12,23 @@ use cara_env::{Env, Task};
 use cara_proto::agent::agent_client::AgentClient;
 use cara_proto::agent::agent_frame::Frame as Up;
 use cara_proto::agent::server_frame::Frame as Down;
-use cara_proto::agent::{AgentFrame, Desired, Goodbye, Heartbeat, Hello, Report, ServerFrame, Trust};
+use cara_proto::agent::{
+    AgentFrame, Challenge, Desired, Goodbye, Heartbeat, Hello, Present, Report, ServerFrame, Trust,
+};
 use cara_proto::node::{Facts, Readings};
-pub(crate) use refusal::refusal;
+pub(crate) use refusal::{CLONED, HELD, Refusal, refusal};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use crate::config::Config;
-use crate::keeper::Keeper;
+use crate::instance::Life;
+use crate::keeper::{Dialled, Keeper};
 use crate::ledger::Refused;
 use crate::logs::LogsDesk;
-use crate::renew::keep_renewed;
+use crate::permit::Permits;
+use crate::renew::{Renewer, keep_renewed};
 use crate::run::Shared;
 use crate::runtime::ContainerRuntime;
 
@@ -54,8 +58,22 @@ pub(crate) enum Why {
     Lost(String),
     /// The server isn't the leader; who is, if it knows.
     NotLeader(Option<String>),
-    /// The cluster doesn't want this node; code, message, hint.
-    Refused { code: String, message: String, hint: String },
+    /// Another process has the node's session, and the leader does not know yet whether it lives.
+    Held,
+    /// The cluster doesn't want this node.
+    Refused(Denial),
+}
+
+/// Why the cluster doesn't want this node.
+#[derive(Debug)]
+pub(crate) struct Denial {
+    /// Stable.
+    pub(crate) code: String,
+    pub(crate) message: String,
+    /// The next step; may be empty.
+    pub(crate) hint: String,
+    /// It is the certificate that isn't accepted.
+    pub(crate) rejects_identity: bool,
 }
 
 /// What a session needs, for all sessions of this agent.
@@ -72,6 +90,18 @@ pub(crate) struct Ground {
     pub(crate) volume_address: String,
     /// The server with which there is a session, for whoever else has to reach the leader.
     pub(crate) leader: watch::Sender<Option<String>>,
+    /// Who this process is to the leader.
+    pub(crate) life: Life,
+    /// Whether containers may be started.
+    pub(crate) permits: Permits,
+}
+
+/// A connection to a server.
+pub(crate) struct Line {
+    pub(crate) address: String,
+    pub(crate) channel: Channel,
+    /// With which identity it was made.
+    pub(crate) dialled: Dialled,
 }
 
 /// Ends a task with the session that began it.
@@ -84,12 +114,13 @@ impl Drop for Helper {
 }
 
 /// Holds a session over this connection until it ends.
-pub(crate) async fn hold(ground: &Ground, address: &str, channel: Channel, facts: Facts) -> End {
-    let mut session = match Session::open(ground, address, channel, facts).await {
+pub(crate) async fn hold(ground: &Ground, line: Line, facts: Facts) -> End {
+    let address = line.address.clone();
+    let mut session = match Session::open(ground, line, facts).await {
         Ok(session) => session,
         Err(why) => return End { healthy: false, why },
     };
-    ground.leader.send_replace(Some(address.to_owned()));
+    ground.leader.send_replace(Some(address));
     let why = session.read().await;
     ground.leader.send_replace(None);
     End { healthy: session.healthy, why }
@@ -98,6 +129,7 @@ pub(crate) async fn hold(ground: &Ground, address: &str, channel: Channel, facts
 struct Session<'a> {
     ground: &'a Ground,
     inbound: Streaming<ServerFrame>,
+    outbox: mpsc::Sender<AgentFrame>,
     interval: watch::Sender<Duration>,
     /// When the last heartbeat was acknowledged, or the session began.
     heard: Duration,
@@ -109,7 +141,8 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    async fn open(ground: &'a Ground, address: &str, channel: Channel, facts: Facts) -> Result<Self, Why> {
+    async fn open(ground: &'a Ground, line: Line, facts: Facts) -> Result<Self, Why> {
+        let Line { address, channel, dialled } = line;
         let (outbox, frames) = mpsc::channel(OUTBOX);
         let node_id = ground.keeper.identity().node_id;
         let volume_address = ground.volume_address.clone();
@@ -120,6 +153,7 @@ impl<'a> Session<'a> {
             volume_address,
             feature_level: ground.config.feature_level,
             trusted_cas: ground.keeper.identity().trusted_cas(),
+            instance: Some(ground.life.said()),
         };
         outbox.try_send(frame(Up::Hello(hello))).expect("the outbox is empty");
         let mut client = AgentClient::new(channel.clone())
@@ -140,17 +174,29 @@ impl<'a> Session<'a> {
             _ => return Err(Why::Lost(format!("{address} did not begin with a welcome"))),
         };
         tracing::info!(server = address, epoch = welcome.epoch, "session");
+        // Before the first heartbeat: who is heard must know of its session also after a crash.
+        ground.life.has_session(welcome.epoch);
+        ground.keeper.accepted(&dialled);
         ground.keeper.remember_servers(&welcome.servers);
+        ground.permits.let_in();
         let (interval, intervals) = watch::channel(interval_of(welcome.heartbeat_interval_ms));
         let env = &ground.env;
+        let renewer = Renewer {
+            env: env.clone(),
+            keeper: ground.keeper.clone(),
+            address: address.clone(),
+            channel: channel.clone(),
+            connect_deadline: ground.config.connect_deadline,
+            call_deadline: limit,
+        };
         let helpers = [
             Helper(cara_env::spawn(heartbeats(env.clone(), intervals, ground.readings.clone(), outbox.clone()))),
-            Helper(cara_env::spawn(reports(ground.reports.clone(), ground.keeper.clone(), outbox))),
-            Helper(cara_env::spawn(keep_renewed(env.clone(), ground.keeper.clone(), channel.clone(), limit))),
+            Helper(cara_env::spawn(reports(ground.reports.clone(), ground.keeper.clone(), outbox.clone()))),
+            Helper(cara_env::spawn(keep_renewed(renewer))),
         ];
-        let logs = LogsDesk::new(ground, address, channel, Arc::new(Semaphore::new(LOGS_MAX)));
+        let logs = LogsDesk::new(ground, &address, channel, Arc::new(Semaphore::new(LOGS_MAX)));
         let heard = env.clock.monotonic();
-        Ok(Self { ground, inbound, interval, heard, healthy: false, unsaved: None, logs, _helpers: helpers })
+        Ok(Self { ground, inbound, outbox, interval, heard, healthy: false, unsaved: None, logs, _helpers: helpers })
     }
 
     /// Reads until the session ends.
@@ -159,8 +205,8 @@ impl<'a> Session<'a> {
         loop {
             let interval = *self.interval.borrow();
             let patience = (self.heard + interval * MISSED_MAX).saturating_sub(clock.monotonic());
-            let frame = match cara_env::timeout(&*clock, patience, self.inbound.message()).await {
-                Ok(Ok(Some(frame))) => frame.frame,
+            let down = match cara_env::timeout(&*clock, patience, self.inbound.message()).await {
+                Ok(Ok(Some(down))) => down.frame,
                 Ok(Ok(None)) => return Why::Lost("the server closed the session".into()),
                 Ok(Err(status)) => return why(status),
                 Err(_) => {
@@ -169,7 +215,7 @@ impl<'a> Session<'a> {
                     return Why::Lost(text);
                 }
             };
-            match frame {
+            match down {
                 Some(Down::Ack(ack)) => {
                     self.heard = clock.monotonic();
                     self.healthy = true;
@@ -182,6 +228,10 @@ impl<'a> Session<'a> {
                 Some(Down::Desired(desired)) => self.desired(desired).await,
                 Some(Down::Logs(request)) => self.logs.answer(request),
                 Some(Down::Trust(trust)) => self.trust(trust).await,
+                // A full outbox is a link that stands: the question comes again.
+                Some(Down::Challenge(Challenge { number })) => {
+                    drop(self.outbox.try_send(frame(Up::Present(Present { number }))));
+                }
                 Some(Down::Goodbye(goodbye)) => return parted(goodbye),
                 // A frame of a newer server, or a second welcome: nothing that we'd need.
                 Some(Down::Welcome(_)) | None => {}
@@ -294,7 +344,10 @@ fn why(status: Status) -> Why {
     if refusal.leader.is_some() || refusal.code == "not_leader" {
         Why::NotLeader(refusal.leader)
     } else if refusal.is_final {
-        Why::Refused { code: refusal.code, message: refusal.message, hint: refusal.hint }
+        let Refusal { code, message, hint, rejects_identity, .. } = refusal;
+        Why::Refused(Denial { code, message, hint, rejects_identity })
+    } else if refusal.code == HELD {
+        Why::Held
     } else if status.code() == tonic::Code::Unavailable && !refusal.code.is_empty() {
         Why::NotLeader(None) // It said so itself, so it lives: no leader is known at the moment.
     } else {
@@ -306,11 +359,10 @@ fn parted(goodbye: Goodbye) -> Why {
     let leader = Some(goodbye.leader).filter(|leader| !leader.is_empty());
     match goodbye.code.as_str() {
         "not_leader" => Why::NotLeader(leader),
-        "revoked" | "deleted" => Why::Refused { code: goodbye.code, message: goodbye.message, hint: String::new() },
-        "replaced" => Why::Lost(
-            "another session of this node has begun; if that goes on, two agents use copies of one data folder: stop one"
-                .to_owned(),
-        ),
+        "revoked" | "deleted" => {
+            let (code, message) = (goodbye.code, goodbye.message);
+            Why::Refused(Denial { rejects_identity: code == "revoked", code, message, hint: String::new() })
+        }
         code => Why::Lost(format!("the server said goodbye ({code}): {}", goodbye.message)),
     }
 }

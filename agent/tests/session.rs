@@ -302,3 +302,70 @@ async fn a_damaged_identity_is_not_taken_for_none() {
     assert!(error.contains("is damaged"), "{error}");
     assert!(cluster.seen().keys.is_empty(), "it did not enrol a second node");
 }
+
+#[tokio::test]
+async fn it_answers_at_once_when_it_is_asked_whether_it_lives() {
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let agent = start(config(folder.path(), &cluster));
+    cluster.challenge(7).await;
+    cluster.until("an answer", |seen| seen.presents == [7]).await;
+    agent.end().await.1.expect("a clean end");
+}
+
+#[tokio::test]
+async fn a_restarted_agent_says_which_process_had_the_last_session() {
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let agent = start(config(folder.path(), &cluster));
+    cluster.until("a heartbeat", |seen| seen.heartbeats >= 1).await;
+    agent.end().await.1.expect("a clean end");
+    let agent = start(Config { token: None, ..config(folder.path(), &cluster) });
+    cluster.until("another session", |seen| seen.hellos.len() >= 2).await;
+    let said: Vec<_> = cluster.seen().hellos.into_iter().map(|hello| hello.instance.expect("said")).collect();
+    assert_eq!((said[0].last_id.as_str(), said[0].last_epoch), ("", 0));
+    assert_eq!((said[1].last_id.as_str(), said[1].last_epoch), (said[0].id.as_str(), 1));
+    assert_ne!(said[0].id, said[1].id);
+    agent.end().await.1.expect("a clean end");
+}
+
+#[tokio::test]
+async fn a_machine_that_is_a_copy_of_another_starts_nothing() {
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = config(folder.path(), &cluster);
+    config.refused_retry = Duration::from_millis(20);
+    let agent = start(config.clone());
+    cluster.send(desired((1, 1, 1), &["a"])).await;
+    agent.runs(&["a"]).await;
+    agent.end().await.1.expect("a clean end");
+    cluster.set(Behaviour::KnowsAnother);
+    // The copied folder says what to run, and the engine is empty.
+    let agent = start(Config { token: None, ..config });
+    cluster.until("some attempts", |seen| seen.refused >= 3).await;
+    assert!(agent.engine.starts().is_empty(), "{:?}", agent.engine.starts());
+    // The other one is gone, and an operator has given its place to this one.
+    cluster.set(Behaviour::Healthy);
+    agent.runs(&["a"]).await;
+    agent.end().await.1.expect("a clean end");
+}
+
+#[tokio::test]
+async fn a_new_identity_from_beside_is_taken_up_at_the_next_connection() {
+    let cluster = Cluster::start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = config(folder.path(), &cluster);
+    let agent = start(config.clone());
+    cluster.until("a heartbeat", |seen| seen.heartbeats >= 1).await;
+    let identity = || std::fs::read_to_string(folder.path().join("identity.json")).expect("there");
+    let before = identity();
+    let node = cara_agent::reenroll(&config, &Env::real(), &cluster.token()).await.expect("let in");
+    assert_eq!((node.as_str(), identity() == before), ("nd_1", true), "a running agent's file is not touched");
+    let keys = cluster.seen().keys;
+    assert_ne!(keys[0], keys[1], "another key: the old one may be in wrong hands");
+    cluster.say(Goodbye { code: "replaced".into(), message: "enrolled again".into(), leader: String::new() }).await;
+    cluster.until("another session", |seen| seen.hellos.len() >= 2).await;
+    assert_ne!(identity(), before);
+    assert!(!folder.path().join("identity.json.reenrolled").exists());
+    agent.end().await.1.expect("a clean end");
+}

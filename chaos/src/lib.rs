@@ -23,6 +23,7 @@ pub mod log;
 pub mod matrix;
 pub mod museum;
 pub mod nemesis;
+pub mod order;
 pub mod outcome;
 pub mod pool;
 mod process;

@@ -69,6 +69,8 @@ const STEPS: &[(&str, Needs)] = &[
     ("renew.sent", Needs::Work),
     ("cert.renewed", Needs::Work),
     ("renew.answered", Needs::Work),
+    ("renew.prev_saved", Needs::Work),
+    ("renew.saved", Needs::Work),
     ("renew.done", Needs::Work),
     ("leaf.sent", Needs::Renewal),
     ("leaf.recorded", Needs::Renewal),

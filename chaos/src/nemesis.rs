@@ -10,7 +10,8 @@ use cara_env::Cf;
 use cara_netsim::{Latency, Reached, Snapshot, Spread, World};
 use cara_scenario::{Action, Installed, Kind, Plan, Schedule, View, What};
 
-use crate::world::{Cluster, Order};
+use crate::order::Order;
+use crate::world::Cluster;
 
 /// How long a process has to end by itself.
 const GRACE: Duration = Duration::from_secs(10);
@@ -175,6 +176,9 @@ impl Nemesis {
         match kind {
             Kind::Ring => cluster.world.ring(&action.hosts, action.begins),
             Kind::Bridge => bridge(&mut cluster.world, &action.hosts, action.begins),
+            // Time that has passed does not come back.
+            Kind::TimePasses if action.begins => cluster.pass_time(action.what.step_ms),
+            Kind::TimePasses => {}
             _ => {
                 for host in &action.hosts {
                     match action.what.kind {
@@ -238,6 +242,9 @@ impl Nemesis {
                 cluster.servers.push(host.to_owned());
             }
             Kind::RemoveServer => cluster.shared.order(Order::RemoveServer(host.to_owned())),
+            Kind::Revoke => cluster.shared.order(Order::Revoke(host.to_owned())),
+            Kind::Reenrol => cluster.shared.order(Order::Reenrol(host.to_owned())),
+            Kind::Rejoin => cluster.shared.order(Order::DeleteNode(host.to_owned())),
             kind => on_engine(cluster, host, kind, true),
         }
     }
@@ -280,7 +287,8 @@ impl Nemesis {
                 cluster.world.restart(host);
             }
             Kind::Clone => cluster.switch_off_clone_of(host),
-            Kind::AddServer | Kind::RemoveServer => {}
+            Kind::Revoke => cluster.shared.order(Order::Reenrol(host.to_owned())),
+            Kind::AddServer | Kind::RemoveServer | Kind::Reenrol | Kind::Rejoin | Kind::TimePasses => {}
             kind => on_engine(cluster, host, kind, false),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cara_agent::runtime::memory::MemoryRuntime;
+use cara_agent::{EnrolError, RunError};
 use cara_control::pki::LEAF_LIFE;
 use cara_control::setup::{self, Place};
 use cara_core::FEATURE_LEVEL;
@@ -14,6 +15,7 @@ use cara_transport::JoinToken;
 use tokio::runtime::Handle;
 
 use crate::judge::versions::OLD_LEVEL;
+use crate::order::Order;
 use crate::rocks_lane::RocksLane;
 use crate::workload::rest::{Ask, Rest};
 use crate::workload::{self, Phase};
@@ -32,6 +34,7 @@ pub(crate) async fn serve(
     shared: Arc<Shared>,
     rocks: Option<RocksLane>,
     servers: Vec<String>,
+    node_certificate_life: Duration,
 ) -> Result<(), String> {
     shared.note_runtime(&boot.name, Handle::current());
     let folder = Path::new(SERVER_DIR);
@@ -44,7 +47,7 @@ pub(crate) async fn serve(
             let founded = setup::init(&boot.env, folder, &place).map_err(|error| chain(&error))?;
             shared.note_founded(founded);
         } else {
-            let token = mint(&boot.env, &shared, "servers", &servers).await;
+            let token = mint(&boot.env, &shared, "servers/join-tokens", &servers).await;
             setup::join(&boot.env, folder, &place, &token).await.map_err(|error| chain(&error))?;
         }
     }
@@ -54,6 +57,7 @@ pub(crate) async fn serve(
         snapshot_after: SNAPSHOT_AFTER,
         feature_level_max,
         server_certificate_life: certificate_life,
+        node_certificate_life,
         ..cara_control::Config::new(folder)
     };
     let engine = match &rocks {
@@ -77,24 +81,54 @@ pub(crate) async fn run_agent(
     if shared.is_old(&boot.name) {
         config.feature_level = OLD_LEVEL;
     }
-    if boot.env.files.read(&Path::new(AGENT_DIR).join("identity.json")).is_err() {
+    let has = |file: &str| boot.env.files.read(&Path::new(AGENT_DIR).join(file)).is_ok();
+    if !has("identity.json") && !has("identity.json.reenrolled") {
         config.token = match token {
             Some(token) => Some(token),
-            None => Some(mint(&boot.env, &shared, "nodes", &servers).await),
+            None => Some(mint(&boot.env, &shared, "nodes/join-tokens", &servers).await),
         };
     }
     let engine = engine.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let engine = engine.ok_or("the machine has no engine")?;
-    cara_agent::run(config, boot.env, Arc::new(engine), boot.shutdown).await.map_err(|error| chain(&error))
+    let returning = cara_env::spawn(bring_back(boot.env.clone(), boot.name.clone(), config.clone(), shared.clone()));
+    let run = |config| cara_agent::run(config, boot.env.clone(), Arc::new(engine.clone()), boot.shutdown.clone());
+    let ended = match run(config.clone()).await {
+        // A machine on a new disk, whose name is taken by what it was: the refusal says what to do.
+        Err(RunError::Enrol(EnrolError::Refused { code, .. })) if code == "node-name-taken" => {
+            let of_node = format!("nodes/{}/reenroll-token", boot.name);
+            config.token = Some(mint(&boot.env, &shared, &of_node, &servers).await);
+            run(config).await
+        }
+        ended => ended,
+    };
+    returning.abort();
+    ended.map_err(|error| chain(&error))
 }
 
-/// Gets a join token from one of the servers, as an operator would, as soon as there is one.
+/// Runs `cara-agent reenroll` on this machine when an operator has a token for it, again and again until it is done.
+async fn bring_back(env: Env, name: String, config: cara_agent::Config, shared: Arc<Shared>) {
+    loop {
+        env.clock.sleep(SETUP_RETRY).await;
+        let Some(token) = shared.return_of(&name) else { continue };
+        match cara_agent::reenroll(&config, &env, &token).await {
+            Ok(_) => shared.end_return(&name),
+            // Too late, or somebody else has used it: another one.
+            Err(RunError::Enrol(EnrolError::Refused { .. })) => {
+                shared.end_return(&name);
+                shared.order(Order::Reenrol(name.clone()));
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Gets a token from one of the servers, as an operator would, as soon as there is one.
 async fn mint(env: &Env, shared: &Shared, what: &str, servers: &[String]) -> JoinToken {
     loop {
         env.clock.sleep(SETUP_RETRY).await;
         let Some(founded) = shared.founded() else { continue };
         let rest = Rest::new(env, &founded.ca_fingerprint, &founded.token);
-        let mut ask = Ask::post(format!("/api/v1/{what}/join-tokens"), serde_json::json!({}));
+        let mut ask = Ask::post(format!("/api/v1/{what}"), serde_json::json!({}));
         ask.key = Some(cara_env::hex(&*env.rng, 8));
         // Until the others have joined, only the first one answers.
         let server = if shared.phase() == Phase::Setup { "s1".to_owned() } else { workload::pick(&*env.rng, servers) };

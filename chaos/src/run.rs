@@ -13,10 +13,11 @@ use cara_scenario::Plan;
 
 use crate::judge::{Judge, facts};
 use crate::nemesis::Nemesis;
+use crate::order::Order;
 use crate::outcome::Outcome;
 use crate::recorder::Recorder;
 use crate::workload::Phase;
-use crate::world::{Cluster, EngineKind, Order};
+use crate::world::{Cluster, EngineKind};
 
 /// A cluster without faults is set up within this.
 const SETUP_MAX: Duration = Duration::from_secs(60);
@@ -178,7 +179,7 @@ impl Run {
             if began { self.sometimes.fault_began(id) } else { self.sometimes.fault_ended(id) }
         }
         self.cluster.add_newcomers();
-        self.cluster.take_removed();
+        self.cluster.take_removed().iter().for_each(|host| self.judge.forget(host));
         self.age_certificates(now);
         if now >= self.next_look {
             self.next_look = now + LOOK_EVERY;

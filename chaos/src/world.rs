@@ -15,6 +15,7 @@ use cara_scenario::Plan;
 use cara_transport::JoinToken;
 use tokio::runtime::Handle;
 
+use crate::order::Order;
 use crate::process::{run_agent, serve};
 use crate::rocks_lane::RocksLane;
 use crate::workload::history::History;
@@ -52,15 +53,6 @@ pub struct Newcomer {
     pub token: JoinToken,
 }
 
-/// What an operator shall do through the API.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Order {
-    /// Take this server out of the cluster.
-    RemoveServer(String),
-    /// Let all nodes take workloads again.
-    UncordonAll,
-}
-
 /// What is handed between the machines and the driver.
 #[derive(Default)]
 struct Desk {
@@ -74,6 +66,10 @@ struct Desk {
     orders: Vec<Order>,
     /// Given and not carried out.
     open_orders: usize,
+    /// What orders are about that a client works on.
+    in_hand: Vec<String>,
+    /// Tokens with which machines shall get a new identity.
+    returns: BTreeMap<String, JoinToken>,
     carried_out: Vec<Order>,
     /// Machines that run the release before this one.
     old: BTreeSet<String>,
@@ -206,24 +202,47 @@ impl Shared {
 
     /// Could not be carried out yet.
     pub fn order_again(&self, order: Order) {
-        self.desk().orders.push(order);
+        let mut desk = self.desk();
+        desk.in_hand.retain(|subject| subject != order.subject());
+        desk.orders.insert(0, order);
     }
 
     /// The next work of an operator, for a client that has time.
     pub fn take_order(&self) -> Option<Order> {
         let mut desk = self.desk();
-        (!desk.orders.is_empty()).then(|| desk.orders.remove(0))
+        let is_free = |order: &Order| !desk.in_hand.iter().any(|subject| subject == order.subject());
+        let next = desk.orders.iter().position(is_free)?;
+        let order = desk.orders.remove(next);
+        desk.in_hand.push(order.subject().to_owned());
+        Some(order)
+    }
+
+    /// A machine shall get a new identity with this token.
+    pub fn give_return(&self, machine: &str, token: JoinToken) {
+        self.desk().returns.insert(machine.to_owned(), token);
+    }
+
+    /// The token with which this machine shall get a new identity.
+    pub fn return_of(&self, machine: &str) -> Option<JoinToken> {
+        self.desk().returns.get(machine).cloned()
+    }
+
+    /// The machine has its new identity, or this token does not help.
+    pub fn end_return(&self, machine: &str) {
+        self.desk().returns.remove(machine);
     }
 
     /// Is all of an operator's work done?
     pub fn has_no_orders(&self) -> bool {
-        self.desk().open_orders == 0
+        let desk = self.desk();
+        desk.open_orders == 0 && desk.returns.is_empty()
     }
 
     /// An order was carried out.
     pub fn carried_out(&self, order: Order) {
         let mut desk = self.desk();
         desk.open_orders -= 1;
+        desk.in_hand.retain(|subject| subject != order.subject());
         desk.carried_out.push(order);
     }
 
@@ -259,6 +278,9 @@ pub struct Cluster {
     clones: BTreeMap<String, String>,
     clock_offset_ms: u64,
     clock_drift_ppm: u64,
+    node_certificate_life: Duration,
+    /// What has passed on every machine beside the time of the world.
+    passed_ms: i64,
     rng: SimRng,
     rocks: Option<RocksLane>,
 }
@@ -300,6 +322,8 @@ impl Cluster {
             clones: BTreeMap::new(),
             clock_offset_ms: shape.clock_offset_ms,
             clock_drift_ppm: shape.clock_drift_ppm,
+            node_certificate_life: shape.node_certificate_life.0,
+            passed_ms: 0,
             rng: SimRng::new(plan.seed, "births"),
             rocks: (engine == EngineKind::Rocksdb).then(RocksLane::new),
             servers,
@@ -334,8 +358,11 @@ impl Cluster {
 
     /// Switches on a server that sets itself up.
     pub fn add_server(&mut self, server: &str) {
-        let (shared, rocks, first) = (self.shared.clone(), self.rocks.clone(), self.servers.clone());
-        self.world.host(server, Some(RESTART), move |boot| serve(boot, shared.clone(), rocks.clone(), first.clone()));
+        let (shared, rocks) = (self.shared.clone(), self.rocks.clone());
+        let life = self.node_certificate_life;
+        let first = self.servers.clone();
+        self.world
+            .host(server, Some(RESTART), move |boot| serve(boot, shared.clone(), rocks.clone(), first.clone(), life));
         self.world.disk(server).tap();
         self.set_clocks(server);
     }
@@ -346,7 +373,7 @@ impl Cluster {
             let drawn = i64::try_from(self.rng.between(0, 2 * most)).unwrap_or_default();
             drawn - i64::try_from(most).unwrap_or_default()
         };
-        let (offset, drift) = (draw(self.clock_offset_ms), draw(self.clock_drift_ppm));
+        let (offset, drift) = (draw(self.clock_offset_ms) + self.passed_ms, draw(self.clock_drift_ppm));
         if offset != 0 {
             self.world.step_wall_clock(host, offset);
         }
@@ -359,6 +386,14 @@ impl Cluster {
     /// How wrong the machine's clocks run when no fault drives them, in parts per million.
     pub fn drift_of(&self, host: &str) -> i64 {
         self.drifts.get(host).copied().unwrap_or_default()
+    }
+
+    /// So much time passes at once, on every machine.
+    pub fn pass_time(&mut self, by_ms: i64) {
+        self.passed_ms += by_ms;
+        for host in self.world.names() {
+            self.world.step_wall_clock(&host, by_ms);
+        }
     }
 
     /// Switches on a node that enrols itself, with a token of its own unless it is given one.
@@ -420,15 +455,26 @@ impl Cluster {
     }
 
     /// Takes servers that an operator has removed out of the books, and off.
-    pub fn take_removed(&mut self) {
+    ///
+    /// The machine of a node that was deleted is installed anew; those are returned.
+    pub fn take_removed(&mut self) -> Vec<String> {
+        let mut anew = Vec::new();
         for order in self.shared.take_carried_out() {
-            if let Order::RemoveServer(server) = order
-                && !self.anew.remove(&server)
-            {
-                self.servers.retain(|known| *known != server);
-                self.world.crash(&server);
+            match order {
+                Order::RemoveServer(server) if !self.anew.remove(&server) => {
+                    self.servers.retain(|known| *known != server);
+                    self.world.crash(&server);
+                }
+                Order::DeleteNode(node) => {
+                    self.world.crash(&node);
+                    self.world.wipe(&node);
+                    self.world.restart(&node);
+                    anew.push(node);
+                }
+                Order::RemoveServer(_) | Order::UncordonAll | Order::Revoke(_) | Order::Reenrol(_) => {}
             }
         }
+        anew
     }
 
     /// Switches on the machines that clients asked for.

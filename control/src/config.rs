@@ -6,7 +6,10 @@ use std::time::Duration;
 use raft_store::LowSpace;
 
 pub use crate::api::limit::Rate;
+use crate::pki::LEAF_LIFE;
 use crate::version::Version;
+
+const DAY_S: u64 = 24 * 60 * 60;
 
 /// Settings of one server. Everything that identifies it is in its data folder, not here.
 #[derive(Clone)]
@@ -40,6 +43,12 @@ pub struct Config {
     /// How long a server's certificate lives that this server signs while it leads. Default 90 days; it is renewed at two
     /// thirds.
     pub server_certificate_life: Duration,
+    /// Life of a node's certificate; its agent renews it at two thirds. Default 90 days.
+    pub node_certificate_life: Duration,
+    /// A node's certificate with less than this left is shown as `expiring`. Default 21 days: renewal has failed for a week.
+    pub certificate_warning: Duration,
+    /// With less than this as `critical`. Default 7 days: a week to act.
+    pub certificate_critical: Duration,
     /// Largest API request body in bytes. Default 1 MiB, the same as a log entry.
     pub body_max: usize,
     /// How often one API token may be used on this server. Default 500 a second: a person and a dozen scripts together stay
@@ -69,7 +78,10 @@ impl Config {
             request_deadline: Duration::from_secs(10),
             low_space: None,
             feature_level_max: cara_core::FEATURE_LEVEL,
-            server_certificate_life: crate::pki::LEAF_LIFE,
+            server_certificate_life: LEAF_LIFE,
+            node_certificate_life: LEAF_LIFE,
+            certificate_warning: Duration::from_secs(21 * DAY_S),
+            certificate_critical: Duration::from_secs(7 * DAY_S),
             body_max: 1 << 20,
             rate_per_token: Rate::with_burst(500),
             rate_per_address: Rate { per_second: 100, burst: 1_000 },

@@ -65,6 +65,9 @@ pub enum ApiError {
         /// The next step.
         hint: &'static str,
     },
+    /// Another process has the node's session.
+    #[error("{0}")]
+    Held(&'static str),
     /// A limit of this server is reached.
     #[error("{0}")]
     Busy(String),
@@ -100,6 +103,7 @@ impl ApiError {
             Self::Forbidden { .. } => "forbidden",
             Self::OutOfScope => "out-of-scope",
             Self::Bad { code, .. } | Self::Missing { code, .. } => code,
+            Self::Held(_) => "session-held",
             Self::Busy(_) => "busy",
             Self::RateLimited { .. } => "rate-limited",
             Self::Internal(_) => "internal",
@@ -118,8 +122,8 @@ impl ApiError {
             Self::Forbidden { .. } => "use a token with that ability",
             Self::OutOfScope => "use a token whose scopes cover it, or one without scopes",
             Self::Bad { hint, .. } | Self::Missing { hint, .. } => hint,
-            Self::Busy(_) => "try again in a moment",
             Self::RateLimited { .. } => "wait as long as Retry-After says, and ask less often",
+            Self::Held(_) | Self::Busy(_) => "try again in a moment",
             Self::Internal(_) => "look for the request id in the servers' logs and report it",
         }
     }
@@ -128,7 +132,7 @@ impl ApiError {
         match self {
             Self::Rejected(rejected) => status_of_kind(rejected.kind()),
             Self::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
-            Self::NotLeader { .. } | Self::NoQuorum(_) | Self::Unconfirmed | Self::Busy(_) => {
+            Self::NotLeader { .. } | Self::NoQuorum(_) | Self::Unconfirmed | Self::Held(_) | Self::Busy(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,

@@ -55,6 +55,7 @@ pub async fn run(api: SharedApi, leading: watch::Sender<u64>) {
             }
             tracing::info!(term = status.term, "leading");
             cara_env::point("leader.proven", || format!("term={}", status.term)).await;
+            api.sessions.begin(api.mono_ms());
             leading.send_replace(status.term);
             let members = cara_env::spawn(membership::run(api.clone(), status.term));
             lead(&api, status.term).await;

@@ -14,6 +14,7 @@ pub mod version;
 
 mod api;
 mod certificates;
+mod claims;
 mod dispatch;
 mod engines;
 mod keeper;

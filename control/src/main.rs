@@ -142,6 +142,15 @@ struct RunArgs {
     /// Open connections without a certificate from one address. 0 = any number.
     #[arg(long, default_value_t = 1024)]
     connections_per_address: usize,
+    /// Days that a node's certificate lives.
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=3650))]
+    node_cert_days: u64,
+    /// A node's certificate with so many days left is shown as expiring.
+    #[arg(long, default_value_t = 21)]
+    node_cert_warning_days: u64,
+    /// With so many days left, as critical.
+    #[arg(long, default_value_t = 7)]
+    node_cert_critical_days: u64,
 }
 
 fn main() -> ExitCode {
@@ -253,6 +262,9 @@ async fn run(env: Env, args: RunArgs) -> anyhow::Result<()> {
         rate_per_token: Rate::with_burst(args.rate_per_token),
         rate_per_address: Rate { per_second: args.rate_per_address, burst: args.rate_per_address.saturating_mul(10) },
         connections_per_address_max: args.connections_per_address,
+        node_certificate_life: days(args.node_cert_days),
+        certificate_warning: days(args.node_cert_warning_days),
+        certificate_critical: days(args.node_cert_critical_days),
         ..Config::new(&args.data_dir)
     };
     // Before the database is touched: a folder without identity must stay as it is.
@@ -283,4 +295,8 @@ async fn wait_for_signal() {
         _ = term.recv() => {}
         _ = int.recv() => {}
     }
+}
+
+fn days(days: u64) -> Duration {
+    Duration::from_secs(days.saturating_mul(24 * 60 * 60))
 }

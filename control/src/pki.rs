@@ -184,9 +184,24 @@ impl Ca {
     /// # Errors
     /// When the request isn't valid, isn't signed by its own key, or its key is not ECDSA or Ed25519.
     pub fn issue(&self, env: &Env, role: &Role, csr: &[u8], addresses: &[String]) -> Result<Issued, PkiError> {
+        let life = if matches!(role, Role::Server(_)) { self.server_life } else { LEAF_LIFE };
+        self.issue_for(env, role, csr, addresses, life)
+    }
+
+    /// As [`Ca::issue`], with another life than the usual one.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn issue_for(
+        &self,
+        env: &Env,
+        role: &Role,
+        csr: &[u8],
+        addresses: &[String],
+        life: Duration,
+    ) -> Result<Issued, PkiError> {
         let csr = CertificateSigningRequestParams::from_der(&csr.into()).map_err(|e| PkiError::Csr(e.to_string()))?;
         // Of the request only the public key is taken; names and usages are ours to give.
-        let life = if matches!(role, Role::Server(_)) { self.server_life } else { LEAF_LIFE };
         let mut params = params(env, &Peer::uri(&self.cluster_id, role), life);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];

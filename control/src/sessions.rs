@@ -13,6 +13,8 @@ use cara_proto::agent::{Goodbye, LogsRequest};
 use cara_proto::node::Readings;
 use tokio::sync::{Notify, mpsc};
 
+use crate::claims::{Claims, Known};
+
 /// Chunks of a log that wait for a slow reader; 32 KiB each.
 const LOG_CHUNKS: usize = 16;
 /// Log streams that are open at once over all nodes.
@@ -25,6 +27,8 @@ pub enum Order {
     End(Goodbye),
     /// Ask the agent for a log.
     Logs(LogsRequest),
+    /// Ask the agent whether it lives.
+    Challenge(u64),
 }
 
 /// One connected agent.
@@ -85,6 +89,7 @@ struct Inner {
     /// What is known of the way to each node, as long as this server leads.
     links: BTreeMap<NodeId, Link>,
     logs: BTreeMap<String, mpsc::Sender<LogItem>>,
+    claims: Claims,
 }
 
 /// The registry. Clones share it.
@@ -115,14 +120,46 @@ impl Sessions {
         }
         let session = Session { epoch, orders, desired, volume_address };
         inner.sessions.insert(node.clone(), session);
+        inner.claims.opened(node);
+    }
+
+    /// This server begins to lead.
+    pub fn begin(&self, now_ms: u64) {
+        self.inner().claims.begin(now_ms);
+    }
+
+    /// An agent asks for the session of a node that another process has. What is known of that one, whether its stream is
+    /// open here, and when it was heard; 0 = not here.
+    pub fn ask(&self, node: &NodeId, instance: &str, now_ms: u64, patience_ms: u64) -> (Known, bool, u64) {
+        let mut inner = self.inner();
+        let known = inner.claims.ask(node, instance, now_ms, patience_ms);
+        let heard_ms = inner.heard.get(node).map_or(0, |heard| heard.at_ms);
+        (known, inner.sessions.contains_key(node), heard_ms)
+    }
+
+    /// Asks whoever has the node's session whether it lives.
+    pub fn challenge(&self, node: &NodeId, number: u64) {
+        if let Some(session) = self.inner().sessions.get(node) {
+            // A full queue means that the session is stuck: it would not answer either.
+            drop(session.orders.try_send(Order::Challenge(number)));
+        }
+    }
+
+    /// It answered.
+    pub fn present(&self, node: &NodeId, epoch: u64, number: u64) {
+        let mut inner = self.inner();
+        if inner.sessions.get(node).is_some_and(|s| s.epoch == epoch) {
+            inner.claims.present(node, number);
+        }
     }
 
     /// Removes the session if it is still the one with this epoch.
-    pub fn close(&self, node: &NodeId, epoch: u64) {
+    pub fn close(&self, node: &NodeId, epoch: u64, now_ms: u64) {
         let mut inner = self.inner();
         let is_it = inner.sessions.get(node).is_some_and(|s| s.epoch == epoch);
         if is_it {
             inner.sessions.remove(node);
+            inner.claims.left(node, now_ms);
         } else if cara_env::planted("session-epoch-ignored") {
             // A dropped session would end, and the agent would simply open another: that guards against this bug. The
             // planted one lives on, and nobody knows of it.
@@ -169,6 +206,7 @@ impl Sessions {
         let mut inner = self.inner();
         if inner.sessions.get(node).is_some_and(|s| s.epoch == epoch) {
             inner.heard.insert(node.clone(), Heartbeat { epoch: Epoch(epoch), at_ms: now_ms });
+            inner.claims.spoke(node, epoch);
         }
     }
 
@@ -270,7 +308,7 @@ mod tests {
         let mut old = session(&sessions, &node, 1);
         let mut new = session(&sessions, &node, 2);
         assert!(matches!(old.try_recv(), Ok(Order::End(goodbye)) if goodbye.code == "replaced"));
-        sessions.close(&node, 1);
+        sessions.close(&node, 1, 0);
         assert_eq!(sessions.count(), 1);
         assert_eq!(sessions.volume_address(&node), "10.0.0.2:7444");
         assert!(new.try_recv().is_err());
@@ -281,7 +319,7 @@ mod tests {
         let (sessions, node) = (Sessions::default(), NodeId::from("nd_1"));
         let _new = session(&sessions, &node, 2);
         let _late = session(&sessions, &node, 1);
-        sessions.close(&node, 1);
+        sessions.close(&node, 1, 0);
         assert_eq!(sessions.count(), 1);
     }
 }

@@ -15,7 +15,14 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
     /// The next step for a person; may be empty.
     pub(crate) hint: String,
+    /// It is the certificate that isn't accepted.
+    pub(crate) rejects_identity: bool,
 }
+
+/// The refusal of a machine with a copy of another one's identity. Its certificate is as good as the other's.
+pub(crate) const CLONED: &str = "identity-cloned";
+/// Another process has the session, and it is not known yet whether it lives.
+pub(crate) const HELD: &str = "session-held";
 
 /// Reads a status and its metadata.
 pub(crate) fn refusal(status: &Status) -> Refusal {
@@ -37,7 +44,10 @@ pub(crate) fn refusal(status: &Status) -> Refusal {
         (None, false) => String::new(),
     };
     let message = if status.message().is_empty() { status.code().to_string() } else { status.message().to_owned() };
-    Refusal { leader: text(LEADER_KEY), is_final, code, message, hint: text(HINT_KEY).unwrap_or_default() }
+    let denied = matches!(status.code(), Code::PermissionDenied | Code::Unauthenticated);
+    let rejects_identity = denied && code != CLONED;
+    let hint = text(HINT_KEY).unwrap_or_default();
+    Refusal { leader: text(LEADER_KEY), is_final, code, message, hint, rejects_identity }
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub enum Behaviour {
     Healthy,
     /// Refuses everything, as with a spent token or a revoked certificate.
     Refuses,
+    /// Says that another machine is this node.
+    KnowsAnother,
     /// Isn't the leader, but knows who is.
     PointsTo(String),
     /// Opens sessions and acknowledges nothing.
@@ -53,6 +55,8 @@ pub struct Seen {
     pub heartbeats: u64,
     pub reports: Vec<Report>,
     pub refused: u64,
+    /// Answers to challenges.
+    pub presents: Vec<u64>,
     pub logs: BTreeMap<String, Vec<u8>>,
     /// By request, with the error of the last chunk.
     pub logs_done: BTreeMap<String, String>,
@@ -169,6 +173,11 @@ impl Cluster {
         self.down(Down::Goodbye(goodbye)).await;
     }
 
+    /// Asks the agent whether it lives.
+    pub async fn challenge(&self, number: u64) {
+        self.down(Down::Challenge(Challenge { number })).await;
+    }
+
     pub async fn ask_logs(&self, request_id: &str, workload_uid: &str) {
         let request = LogsRequest {
             request_id: request_id.into(),
@@ -217,6 +226,10 @@ impl Inner {
                 let hint = "make a new token with: caractrl nodes join-token";
                 let pairs = [(CODE_KEY, "join-token-spent"), (HINT_KEY, hint)];
                 Some(status(Code::Unauthenticated, "the join token is spent", &pairs))
+            }
+            Behaviour::KnowsAnother => {
+                self.note(|seen| seen.refused += 1);
+                Some(status(Code::PermissionDenied, "a copy", &[(CODE_KEY, "identity-cloned"), (HINT_KEY, "enrol it")]))
             }
             Behaviour::PointsTo(leader) => Some(status(Code::Unavailable, "not the leader", &[(LEADER_KEY, &leader)])),
             Behaviour::Away => Some(status(Code::Unavailable, "away", &[])),
@@ -273,6 +286,13 @@ impl Agent for Service {
         Err(Status::unavailable("not in these tests"))
     }
 
+    async fn check_identity(
+        &self,
+        _: Request<CheckIdentityRequest>,
+    ) -> Result<Response<CheckIdentityResponse>, Status> {
+        Err(Status::unavailable("not in these tests"))
+    }
+
     type SessionStream = ReceiverStream<Result<ServerFrame, Status>>;
 
     async fn session(&self, request: Request<Streaming<AgentFrame>>) -> Result<Response<Self::SessionStream>, Status> {
@@ -304,6 +324,7 @@ impl Agent for Service {
                             let _ = down.send(Ok(ServerFrame { frame: Some(Down::Ack(ack)) })).await;
                         }
                     }
+                    Some(Up::Present(present)) => inner.note(|seen| seen.presents.push(present.number)),
                     None => {}
                 }
             }

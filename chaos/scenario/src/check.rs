@@ -53,8 +53,11 @@ pub const EVENTS: &[&str] = &[
     "api_token.made",
     "api_token.revoked",
     "cert.renewed",
+    "cert.revoked",
+    "clone.refused",
     "renew.sent",
     "renew.answered",
+    "renew.prev_saved",
     "renew.saved",
     "renew.done",
     "leaf.sent",
@@ -66,6 +69,8 @@ pub const EVENTS: &[&str] = &[
     "bundle.attested",
     "ca.made",
     "ca.phase",
+    "reenrol.saved",
+    "reenrol.adopted",
     "workload.applied",
     "workload.deleted",
     "workload.placed",
@@ -195,6 +200,7 @@ fn shape(scenario: &Scenario) -> Vec<Problem> {
     };
     let Cluster { servers, spares, agents, old_servers, old_agents, clients, latency, clock_drift_ppm, .. } =
         scenario.cluster;
+    let life = scenario.cluster.node_certificate_life.0;
     let (format, run) = (scenario.format, &scenario.run);
     wrong(format != FORMAT, "format", format!("format {format} is not known here; write format = {FORMAT}"));
     wrong(scenario.name.is_empty(), "name", "the scenario has no name; name it by the symptom".into());
@@ -209,6 +215,8 @@ fn shape(scenario: &Scenario) -> Vec<Problem> {
     let life_text =
         format!("cluster.certificate_life is below {CERTIFICATE_LIFE_MIN:?}: an election takes most of what is left");
     wrong(is_short, "cluster.certificate_life", life_text);
+    let life_text = "node_certificate_life is below a day: certificates begin an hour back".into();
+    wrong(life < Duration::from_secs(24 * 3600), "cluster.node_certificate_life", life_text);
     let is_upside_down = latency.min_ms > latency.max_ms;
     wrong(is_upside_down, "cluster.latency", "cluster.latency: min_ms is more than max_ms".into());
     let is_too_fine = run.grain.0 < Duration::from_millis(1);

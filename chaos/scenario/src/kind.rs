@@ -65,6 +65,14 @@ pub enum Kind {
     Wipe,
     /// A second machine runs with a copy of the target's data folder until the end.
     Clone,
+    /// An operator shuts the node out, and brings it back at the end.
+    Revoke,
+    /// An operator brings the node back under a new identity.
+    Reenrol,
+    /// An operator empties and deletes the node, and installs its machine anew, which joins under the old name.
+    Rejoin,
+    /// `by` passes at once on every machine of the world, switched off or not: days in which nothing else happens.
+    TimePasses,
     /// Containers can't be started.
     StartFails,
     /// Starts of containers don't end.
@@ -112,6 +120,7 @@ impl Kind {
             Self::TornTail | Self::LyingSync | Self::AddServer | Self::RemoveServer => Role::Server,
             // A server with older data has forgotten votes that it gave, and two servers of one identity vote twice: no
             // raft survives that, and the runbook forbids it.
+            Self::Revoke | Self::Reenrol | Self::Rejoin => Role::Agent,
             Self::Clone | Self::OldData | Self::StartFails | Self::StartHangs | Self::ContainerExits => Role::Agent,
             Self::ImageMissing | Self::EngineAway | Self::EngineDown | Self::VolumeError | Self::SlowVolume => {
                 Role::Agent
@@ -138,7 +147,7 @@ impl Kind {
 
     /// Does it look at `by`?
     pub fn takes_by(self) -> bool {
-        self == Self::ClockStep
+        matches!(self, Self::ClockStep | Self::TimePasses)
     }
 
     /// Does it look at `ppm`?
@@ -182,6 +191,10 @@ impl Kind {
             Self::OldData => "old_data",
             Self::Wipe => "wipe",
             Self::Clone => "clone",
+            Self::Revoke => "revoke",
+            Self::Reenrol => "reenrol",
+            Self::Rejoin => "rejoin",
+            Self::TimePasses => "time_passes",
             Self::StartFails => "start_fails",
             Self::StartHangs => "start_hangs",
             Self::ContainerExits => "container_exits",

@@ -68,6 +68,9 @@ pub struct Cluster {
     pub clients: usize,
     /// How long a message takes.
     pub latency: Latency,
+    /// How long a node's certificate lives.
+    #[serde(skip_serializing_if = "is_usual_life")]
+    pub node_certificate_life: Span,
     /// How wrong wall clocks are at birth, in ms: each machine draws one of -this to +this.
     pub clock_offset_ms: u64,
     /// How wrong all clocks run, in parts per million: each machine draws one of -this to +this; at most 500.
@@ -88,11 +91,20 @@ impl Default for Cluster {
             old_agents: 0,
             clients: 3,
             latency,
+            node_certificate_life: CERTIFICATE_LIFE,
             clock_offset_ms: 0,
             clock_drift_ppm: 0,
             certificate_life: None,
         }
     }
+}
+
+/// As servers have it when nobody says otherwise.
+const CERTIFICATE_LIFE: Span = Span(Duration::from_secs(90 * 24 * 3600));
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands out references.
+fn is_usual_life(life: &Span) -> bool {
+    *life == CERTIFICATE_LIFE
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde hands out references.

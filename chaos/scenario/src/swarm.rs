@@ -116,6 +116,7 @@ fn cluster(rng: &mut Stream) -> Cluster {
         old_agents: 0,
         clients: count(rng.between(2, 4)),
         latency: Latency { min_ms: 1, mean_ms, max_ms: rng.between(8, 25) },
+        node_certificate_life: Cluster::default().node_certificate_life,
         clock_offset_ms: if rng.chance(30) { rng.between(10, 2_000) } else { 0 },
         clock_drift_ppm: if rng.chance(30) { rng.between(10, 200) } else { 0 },
         certificate_life: None,

@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 use super::history::Race;
 use super::rest::{Ask, Rest, Told};
 use super::{Phase, pick};
-use crate::world::{Newcomer, Order, Shared, address};
+use crate::order::Order;
+use crate::world::{Newcomer, Shared, address};
 
 /// Reading everything at the end: a little longer than a server's own deadline.
 const LAST_READ: Duration = Duration::from_secs(11);
@@ -129,6 +130,19 @@ impl Client {
     /// Does an operator's work, and does not give up.
     async fn obey(&self, order: Order) {
         let asks = match &order {
+            Order::Reenrol(node) => return self.reenrol(node.clone()).await,
+            Order::DeleteNode(node) => {
+                // Moved away one after the other; what is not gone yet refuses the deletion.
+                let drain = Ask::post(format!("/api/v1/nodes/{node}/drain"), move_body());
+                if let Settled::Refused(told) = self.settle(drain).await
+                    && told.status == StatusCode::NOT_FOUND
+                {
+                    return self.shared.carried_out(order); // An answer was lost.
+                }
+                self.env.clock.sleep(Duration::from_secs(1)).await;
+                vec![Ask::delete(format!("/api/v1/nodes/{node}"))]
+            }
+            Order::Revoke(node) => vec![Ask::post(format!("/api/v1/nodes/{node}/revoke-cert"), json!({}))],
             Order::RemoveServer(server) => vec![Ask::delete(format!("/api/v1/servers/{server}"))],
             Order::UncordonAll => {
                 let nodes = self.shared.nodes().into_iter();
@@ -146,6 +160,26 @@ impl Client {
             }
         }
         self.shared.carried_out(order);
+    }
+
+    /// Gets a token for a node's machine, where somebody runs the command then.
+    async fn reenrol(&self, node: String) {
+        let ask = Ask::post(format!("/api/v1/nodes/{node}/reenroll-token"), json!({}));
+        match self.settle(ask).await {
+            Settled::Done(told) => {
+                if let Some(token) = told.json()["token"].as_str().and_then(|token| token.parse().ok()) {
+                    self.shared.give_return(&node, token);
+                }
+            }
+            Settled::Refused(told) if told.status == StatusCode::NOT_FOUND => {}
+            // It has not joined yet, or not all servers know how.
+            Settled::Refused(told) if told.status == StatusCode::CONFLICT => {
+                return self.shared.order_again(Order::Reenrol(node));
+            }
+            Settled::Refused(told) => self.strange(&format!("reenrol {node}"), &told),
+            Settled::Unknown => return self.shared.order_again(Order::Reenrol(node)),
+        }
+        self.shared.carried_out(Order::Reenrol(node));
     }
 
     fn now(&self) -> Duration {
@@ -170,7 +204,7 @@ impl Client {
         let settled = self.try_until_settled(&ask).await;
         let answer = match &settled {
             // Making something changes something for certain; replacing may find it as it shall be.
-            Settled::Done(_) if ask.method == Method::POST && !ask.path.ends_with("cordon") => Answer::Done(None),
+            Settled::Done(_) if ask.method == Method::POST && !finds_it_so(&ask.path) => Answer::Done(None),
             // A change that changes nothing is not recorded, and clients are not told the difference.
             Settled::Done(_) | Settled::Unknown => Answer::Unknown,
             Settled::Refused(_) => Answer::Refused,
@@ -453,6 +487,11 @@ impl Client {
 /// What manifests say of machines that are still to come.
 pub fn declared_labels() -> Value {
     json!({ "described": "before-it-came" })
+}
+
+/// A POST that changes nothing when all is as it asks for.
+fn finds_it_so(path: &str) -> bool {
+    ["cordon", "revoke-cert"].iter().any(|verb| path.ends_with(verb))
 }
 
 /// Less patient than usual: a simulated minute is short.

@@ -59,6 +59,8 @@ pub enum Event {
     NodeCertificateRenewed { node: NodeId, name: String },
     /// Its certificate is not accepted any more.
     NodeCertificateRevoked { node: NodeId, name: String },
+    /// A second machine with a copy of its identity was refused.
+    NodeCloneRefused { node: NodeId, name: String, hostname: String },
     /// It is gone.
     NodeDeleted { node: NodeId, name: String },
     /// A workload was created.
@@ -186,6 +188,7 @@ impl Event {
             | Event::NodeSessionClosed { node, name, .. }
             | Event::NodeCertificateRenewed { node, name }
             | Event::NodeCertificateRevoked { node, name }
+            | Event::NodeCloneRefused { node, name, .. }
             | Event::VolumeRemovalAsked { node, name, .. }
             | Event::NodeLost { node, name }
             | Event::NodeDeleted { node, name } => (ObjectKind::Node, node.to_string(), name.clone()),
@@ -237,6 +240,7 @@ impl Event {
             Event::NodeSessionClosed { .. } => "NodeSessionClosed",
             Event::NodeCertificateRenewed { .. } => "NodeCertificateRenewed",
             Event::NodeCertificateRevoked { .. } => "NodeCertificateRevoked",
+            Event::NodeCloneRefused { .. } => "NodeCloneRefused",
             Event::NodeDeleted { .. } => "NodeDeleted",
             Event::WorkloadCreated { .. } => "WorkloadCreated",
             Event::WorkloadUpdated { .. } => "WorkloadUpdated",
@@ -292,6 +296,7 @@ impl Event {
             | Event::NodeSessionClosed { .. }
             | Event::NodeCertificateRenewed { .. }
             | Event::NodeCertificateRevoked { .. }
+            | Event::NodeCloneRefused { .. }
             | Event::WorkloadUpdated { .. }
             | Event::WorkloadPlaced { .. }
             | Event::WorkloadUnplaceable { .. }

@@ -23,6 +23,7 @@ pub mod enrolment;
 mod entry;
 mod event;
 mod feature;
+pub mod instance;
 mod moves;
 pub mod quantity;
 mod quarantine;

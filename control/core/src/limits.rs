@@ -47,6 +47,8 @@ pub const JOIN_TOKENS_MAX: usize = 10_000;
 pub const JOIN_TOKEN_KEPT_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Outdated join tokens dropped by one entry, so that no entry pays for a whole fleet.
 pub const JOIN_TOKENS_DROPPED_PER_ENTRY: usize = 8;
+/// A second machine with a copied identity asks every minute; it is noted again this rarely, so that it can't fill the log.
+pub const CLONE_NOTED_EVERY_MS: u64 = 10 * 60 * 1_000;
 /// API tokens at a time, revoked ones included.
 pub const API_TOKENS_MAX: usize = 1_000;
 /// Places among them that only recovery fills, so that a cluster full of tokens doesn't lock its operator out.

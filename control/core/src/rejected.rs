@@ -140,7 +140,8 @@ rejections! {
         "there is no node {node}", "caractrl nodes list shows them";
     /// Another node has the name.
     31 NodeNameTaken { name } Conflict "node-name-taken"
-        "a node named {name} exists already", "choose another name, or delete the old node first";
+        "a node named {name} exists already",
+        "choose another name; if it is this very machine that was known by it, caractrl nodes reenroll NAME brings it back with all that it had";
     /// The id of a new node exists.
     32 NodeIdTaken { node } Conflict "node-id-taken"
         "the node id {node} exists already", "repeat the request";
@@ -199,16 +200,28 @@ rejections! {
 
     /// The certificate is revoked.
     50 CertificateRevoked { node } Denied "certificate-revoked"
-        "the certificate of node {node} is revoked", "mint a reenroll token and enrol the machine again";
+        "the certificate of node {node} is revoked", "caractrl nodes reenroll NODE prints the command that brings it back";
     /// The certificate is not the node's.
     51 CertificateUnknown { node } Denied "certificate-unknown"
-        "the certificate presented is not one of node {node}", "enrol the machine again";
+        "the certificate presented is not one of node {node}",
+        "caractrl nodes reenroll NODE prints the command that brings it back";
     /// Another renewal was first.
     52 RenewalLost { node } Conflict "renewal-lost"
         "another renewal of node {node} was first", "repeat the renewal";
     /// The fingerprint exists.
     53 FingerprintTaken { fingerprint } Conflict "fingerprint-taken"
         "a certificate with fingerprint {fingerprint} is recorded already", "repeat with a new certificate";
+
+    /// Two processes of one node opened sessions at the same moment.
+    54 InstanceChanged { node } Conflict "instance-changed"
+        "another process of node {node} was faster", "try again";
+    /// The token brings back another node.
+    55 TokenNode { token, bound, given } Denied "join-token-node"
+        "the token {token} brings back node {bound}, not {given}", "mint one for this node: caractrl nodes reenroll NODE";
+    /// Another machine is that node.
+    56 IdentityCloned { node } Denied "identity-cloned"
+        "another machine is node {node} and has its session: this one has a copy of its identity",
+        "enrol this machine as a node of its own, with an empty data folder and a token of caractrl nodes join-token; if the first machine is gone, caractrl nodes reenroll NODE gives its place to this one";
 
     /// No such workload.
     60 UnknownWorkload { workload } NotFound "unknown-workload"

@@ -92,6 +92,9 @@ impl Subject {
             Command::CancelDrain(c) => Subject::Drain(c.id.clone()),
             Command::LoseNode(c) => Subject::Node(c.node.clone()),
             Command::RemoveVolume(c) => Subject::Node(c.node.clone()),
+            Command::MintReenrollToken(c) => Subject::Token(c.id.clone()),
+            Command::ReenrollNode(c) => Subject::Certificate(c.node.clone()),
+            Command::NoteClone(c) => Subject::Node(c.node.clone()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod cluster;
+mod identity;
 mod moves;
 mod nouns;
 mod volumes;
@@ -16,6 +17,7 @@ use crate::out::{Color, Format};
 
 pub use access::{AbilityName, Audit, AuditCommand, Since, Tokens, TokensCommand, Which};
 pub use cluster::{Cluster, ClusterCommand, RotateCa};
+pub use identity::{Reenroll, RevokeCert};
 pub use moves::{Drain, Lost, Move, Moves, Placement};
 pub use nouns::{Ctx, CtxCommand, Nodes, NodesAdd, NodesCommand, NodesList, Servers, ServersCommand};
 pub use volumes::Volumes;

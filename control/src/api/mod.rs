@@ -17,6 +17,7 @@ mod drains;
 mod find;
 pub mod forward;
 pub mod grpc;
+mod identity;
 mod lifecycle;
 pub mod limit;
 mod lost;

@@ -41,6 +41,13 @@ pub async fn committed(api: &Api, command: &Command, reply: &Reply) {
         Command::EnrollNode(enrolled) => {
             point("token.spent", || format!("by={} {}", enrolled.name, api.term_and(at))).await;
         }
+        Command::ReenrollNode(back) => {
+            point("token.spent", || format!("by={} {}", api.node_name(&back.node), api.term_and(at))).await;
+        }
+        Command::MintReenrollToken(minted) => {
+            point("token.minted", || format!("token={} {}", minted.id, api.term_and(at))).await;
+        }
+        Command::RevokeCertificate(revoked) => point("cert.revoked", || node(&revoked.node)).await,
         Command::PutServer(put) if put.token_hash.is_some() => {
             point("token.spent", || format!("by={} {}", put.server.name, api.term_and(at))).await;
         }

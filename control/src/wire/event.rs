@@ -50,6 +50,7 @@ fn message(state: &State, event: &Event) -> String {
     let node_name = |id| state.node(id).map_or_else(|| id.to_string(), |node| node.name.clone());
     match event {
         Event::NodeConnectionChanged { from, to, reason, .. } => format!("{from} to {to}: {reason}"),
+        Event::NodeCloneRefused { hostname, .. } => format!("machine {hostname}"),
         Event::NodeSessionOpened { epoch, .. } => format!("session {epoch}"),
         Event::NodeSessionClosed { epoch, .. } => format!("session {epoch}"),
         Event::WorkloadPlaced { node, generation, .. } => {

@@ -1,6 +1,7 @@
 //! The only border with the wire: JSON and gRPC shapes on one side, the domain's types on the other.
 
 mod agent;
+mod certificate;
 mod drains;
 pub mod duration;
 mod event;
@@ -16,11 +17,12 @@ mod workload;
 mod workload_view;
 
 pub use agent::{assignment, facts, removal, status_report};
+pub use certificate::{Warnings, certificate_view};
 pub use drains::{drain_plan, drain_view};
 pub use event::watch_event;
 pub use host::reached_at;
 pub use moves::{app_move_view, kind_of_word, kind_word, move_view, node_name, phases_of};
-pub use node::{Around, certificate_view, node_manifest, node_view};
+pub use node::{Around, node_manifest, node_view};
 pub use time::{parse_time, rfc3339};
 pub use workload::{apply_workload, kind_of, kind_path};
 pub use workload_view::workload_view;

@@ -1,24 +1,17 @@
 //! Nodes: manifests in, manifests with status out.
 
 use cara_core::command::ApplyNode;
-use cara_core::model::{Certificate, Node};
+use cara_core::model::Node;
 use cara_core::{NodeId, Revision, State};
-use cara_proto::rest::{
-    API_VERSION, Accepts, AgentInfo, CertificateView, Metadata, NodeManifest, NodeSpec, NodeStatus, SessionView,
-};
+use cara_proto::rest::{API_VERSION, Accepts, AgentInfo, Metadata, NodeManifest, NodeSpec, NodeStatus, SessionView};
 
+use super::certificate::{Warnings, certificate_view};
 use super::node_conditions::conditions;
 use super::node_network::network;
 use super::{quantity, rfc3339};
 use crate::error::ApiError;
 use crate::sessions::Link;
 use crate::version::{Version, is_outdated};
-
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Renewal has failed for weeks by then: agents renew with 30 days left.
-const EXPIRING_DAYS: i64 = 21;
-/// A week to act.
-const CRITICAL_DAYS: i64 = 7;
 
 /// The command behind a node manifest.
 ///
@@ -53,6 +46,8 @@ pub struct Around<'a> {
     pub pending_stale_ms: u64,
     /// The least version of agents.
     pub agent_min_version: Option<&'a Version>,
+    /// From when on the end of its certificate is told.
+    pub warnings: Warnings,
 }
 
 impl Around<'_> {
@@ -96,7 +91,7 @@ pub fn node_view(state: &State, node: &Node, around: &Around<'_>) -> NodeManifes
             workloads: state.placed_count(&node.id) as u64,
             last_heartbeat: (last_seen > 0).then(|| rfc3339(last_seen)),
             session: node.session.as_ref().map(|s| SessionView { epoch: s.epoch.0, server: server_name(s.server) }),
-            certificate: certificate.map(|c| certificate_view(c, around.now_ms)),
+            certificate: certificate.map(|c| certificate_view(c, around.warnings, around.now_ms)),
             agent: certificate.map(|_| agent_info(node, around)),
             network: network(node, around),
             capacity: quantities(&facts.capacity),
@@ -119,25 +114,5 @@ fn agent_info(node: &Node, around: &Around<'_>) -> AgentInfo {
         kernel: facts.kernel.clone(),
         runtime: facts.runtime.clone(),
         feature_level: node.feature_level,
-    }
-}
-
-/// How much of a certificate's life is left, and how urgent that is.
-pub fn certificate_view(certificate: &Certificate, now_ms: u64) -> CertificateView {
-    let left_ms = i64::try_from(certificate.not_after_ms).unwrap_or(i64::MAX) - i64::try_from(now_ms).unwrap_or(0);
-    let days = left_ms.div_euclid(DAY_MS);
-    let state = match (certificate.revoked_at_ms, left_ms, days) {
-        (Some(_), _, _) => "revoked",
-        (None, i64::MIN..=0, _) => "expired",
-        (None, _, i64::MIN..=CRITICAL_DAYS) => "critical",
-        (None, _, i64::MIN..=EXPIRING_DAYS) => "expiring",
-        (None, _, _) => "ok",
-    };
-    CertificateView {
-        state: state.into(),
-        days_remaining: days,
-        not_after: rfc3339(certificate.not_after_ms),
-        generation: certificate.generation.0,
-        fingerprint: certificate.fingerprint.clone(),
     }
 }

@@ -8,6 +8,7 @@ use cara_core::State;
 use cara_core::model::{Connection, Node, NodeEvent};
 use cara_proto::rest::Condition;
 
+use super::certificate::identity_condition;
 use super::node::Around;
 use super::rfc3339;
 
@@ -38,6 +39,7 @@ pub(super) fn conditions(state: &State, node: &Node, around: &Around<'_>) -> Vec
         let memory = (readings.memory_available_bytes, readings.memory_total_bytes, MEMORY_AVAILABLE_PERCENT_MIN);
         all.extend(pressure("MemoryPressure", "memory", memory, *at_ms));
     }
+    all.extend(identity_condition(node, around.now_ms));
     all
 }
 

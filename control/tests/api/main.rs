@@ -26,6 +26,7 @@ mod projects;
 mod quarantine;
 mod recover;
 mod relay;
+mod returns;
 mod scopes;
 mod secrets;
 mod tokens;

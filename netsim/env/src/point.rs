@@ -49,6 +49,8 @@
 //! - `bundle.recorded` (server, node, term, revision): that a machine trusts the newest CA is committed
 //! - `ca.made` (ca): the next CA is made, nothing is recorded
 //! - `ca.phase` (phase, term, revision): a step of the CA's replacement is committed, nobody was told
+//! - `cert.revoked` (node, term, revision): a node is shut out, and its session doesn't know yet
+//! - `clone.refused` * (node): a second machine with a copy of a node's identity is about to be told
 //! - `workload.applied` (workload, term, revision): committed, and not answered
 //! - `workload.deleted`, `workload.placed`, `workload.revoked` (uid, term, revision): the same
 //! - `move.phase` (move, phase, shape, source, target, term, revision): a move's next phase is committed, its ends don't know yet
@@ -65,8 +67,11 @@
 //! - `enrol.saved` (node): the identity is on disk, and the pending key is still there
 //! - `enrol.done` (node): the pending key is removed
 //! - `renew.sent`, `renew.answered`: the same steps of a renewal
-//! - `renew.saved` *: the renewed identity is on disk, and not in use
-//! - `renew.done`: it is in use for new connections
+//! - `renew.prev_saved`: the identity before it is kept, the renewed one is not on disk
+//! - `renew.saved`: it is on disk and in use for new connections, and no server was asked about it
+//! - `renew.done`: a server has accepted it, or none could be asked
+//! - `reenrol.saved` (node): what `cara-agent reenroll` got is on disk, the agent has not seen it
+//! - `reenrol.adopted` * (node): it is this machine's identity, and still there to be taken over
 //! - `heartbeat.sent` * (sequence): a heartbeat is in the outbox
 //! - `ledger.saved` (incarnation, term, revision): a desired set is on disk, nothing of it is done
 //! - `ledger.refused` (incarnation, term, revision): a desired set was older than the last one, or not saved

@@ -38,7 +38,7 @@ pub use node_network::{Network, Throughput};
 pub use placement::{PlacementReport, PlacementRequest};
 pub use problem::{PROBLEM_TYPE, Problem};
 pub use server::{ClusterView, ServerView};
-pub use token::{JoinCommands, JoinTokenRequest, JoinTokenView, MintedToken};
+pub use token::{JoinCommands, JoinTokenRequest, JoinTokenView, MintedToken, ReenrollToken};
 pub use watch::WatchEvent;
 pub use workload::{
     ContainerView, DatabaseConnection, Endpoint, EnvVar, HealthCheck, Ingress, IngressAccess, IngressTarget,

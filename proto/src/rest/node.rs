@@ -122,7 +122,7 @@ pub struct SessionView {
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateView {
-    /// `ok`, `expiring` (21 d), `critical` (7 d), `expired` or `revoked`.
+    /// `ok`, `expiring` (21 d left), `critical` (7 d left), `expired`, `revoked` or `unknown`.
     pub state: String,
     /// Whole days left; negative once expired.
     pub days_remaining: i64,

@@ -74,6 +74,31 @@ impl std::fmt::Debug for MintedToken {
     }
 }
 
+/// The answer to `POST /api/v1/nodes/{node}/reenroll-token`; the only time that the token's secret is shown.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct ReenrollToken {
+    /// For `DELETE /api/v1/nodes/join-tokens/{id}`.
+    pub id: String,
+    /// What `--token` takes: the secret, all server addresses and the CA's fingerprint in one string.
+    pub token: String,
+    /// The only node that can come back with it.
+    pub node_id: String,
+    /// When it expires: after 15 minutes.
+    pub expires_at: String,
+    /// SHA-256 of the CA certificate, hex.
+    pub ca_fingerprint: String,
+    /// Ready to paste on the node's machine.
+    pub agent_command: String,
+}
+
+/// Never prints the token, nor the command that has it.
+impl std::fmt::Debug for ReenrollToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReenrollToken").field("id", &self.id).field("node_id", &self.node_id).finish_non_exhaustive()
+    }
+}
+
 /// A token without its secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]

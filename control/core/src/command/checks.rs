@@ -192,6 +192,16 @@ pub(crate) fn check_join_token(
     }
 }
 
+/// Refuses unless the token is for this node, or for none in particular.
+pub(crate) fn check_token_node(state: &State, token: &TokenId, node: &NodeId) -> Result<(), Rejected> {
+    match state.join_token(token).and_then(|token| token.bound_node.as_ref()) {
+        Some(bound) if bound != node => {
+            Err(Rejected::TokenNode { token: token.to_string(), bound: bound.to_string(), given: node.to_string() })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// No other node or server has a certificate with this fingerprint, as its current one or the one before.
 pub(crate) fn check_fingerprint_free(
     state: &State,

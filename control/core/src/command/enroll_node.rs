@@ -51,6 +51,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: EnrollNode) -> Result<
         state.edit_join_token(cx, &token, |t| t.used = Some(used.clone()));
     }
     let token = checked?;
+    super::check_token_node(state, &token, &cmd.node)?;
     super::check_node_name(state, "name", &cmd.name)?;
     super::check_text("address", &cmd.address, 0)?;
     super::check_certificate("certificate", &cmd.certificate)?;
@@ -85,6 +86,8 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: EnrollNode) -> Result<
         node.enrolled_with = Some(token);
         node.certificate =
             Some(Certificate { generation: last.next(), previous: None, revoked_at_ms: None, ..cmd.certificate });
+        node.instance.clear();
+        node.clone_seen = None;
     });
     events.push(event);
     Ok(events)

@@ -29,8 +29,6 @@ pub struct MintJoinToken {
 }
 
 pub(crate) fn apply(state: &mut State, cx: &Context, cmd: MintJoinToken) -> Result<Vec<Event>, Rejected> {
-    super::check_id("id", cmd.id.as_str())?;
-    super::check_hash("hash", &cmd.hash)?;
     if let Some(bound) = &cmd.bound_name {
         super::check_node_name(state, "node_name", bound)?;
     }
@@ -40,11 +38,26 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: MintJoinToken) -> Resu
             return Err(Rejected::UnknownNode { node: bound.to_owned() });
         }
     }
-    if cmd.expires_at_ms <= cx.at_ms {
+    let token = JoinToken {
+        id: cmd.id,
+        hash: cmd.hash,
+        purpose: cmd.purpose,
+        expires_at_ms: cmd.expires_at_ms,
+        bound_name: cmd.bound_name,
+        ..JoinToken::default()
+    };
+    record(state, cx, token)
+}
+
+/// Keeps a new token, and drops a few that ended long ago.
+pub(super) fn record(state: &mut State, cx: &Context, token: JoinToken) -> Result<Vec<Event>, Rejected> {
+    super::check_id("id", token.id.as_str())?;
+    super::check_hash("hash", &token.hash)?;
+    if token.expires_at_ms <= cx.at_ms {
         return Err(Problem::new("expires_at_ms", "must be in the future").into());
     }
-    if state.join_token(&cmd.id).is_some() || state.join_token_by_hash(&cmd.hash).is_some() {
-        return Err(Rejected::TokenExists { token: cmd.id.to_string() });
+    if state.join_token(&token.id).is_some() || state.join_token_by_hash(&token.hash).is_some() {
+        return Err(Rejected::TokenExists { token: token.id.to_string() });
     }
     let outdated = state.outdated_join_tokens(cx.at_ms);
     if state.join_tokens().count() - outdated.len() >= limits::JOIN_TOKENS_MAX {
@@ -53,19 +66,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: MintJoinToken) -> Resu
     for token in outdated {
         state.remove_join_token(&token);
     }
-    let event = Event::JoinTokenMinted { token: cmd.id.clone() };
-    state.put_join_token(
-        cx,
-        JoinToken {
-            id: cmd.id,
-            hash: cmd.hash,
-            purpose: cmd.purpose,
-            expires_at_ms: cmd.expires_at_ms,
-            bound_name: cmd.bound_name,
-            used: None,
-            created_at_ms: cx.at_ms,
-            revision: cx.revision,
-        },
-    );
+    let event = Event::JoinTokenMinted { token: token.id.clone() };
+    state.put_join_token(cx, JoinToken { used: None, created_at_ms: cx.at_ms, ..token });
     Ok(vec![event])
 }

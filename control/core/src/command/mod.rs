@@ -23,10 +23,13 @@ mod incarnate;
 mod init_cluster;
 mod lose_node;
 mod mint_join_token;
+mod mint_reenroll_token;
+mod note_clone;
 mod open_session;
 mod place_workload;
 mod put_api_token;
 mod put_server;
+mod reenroll_node;
 mod remove_server;
 mod remove_volume;
 mod renew_certificate;
@@ -67,10 +70,13 @@ pub use incarnate::Incarnate;
 pub use init_cluster::InitCluster;
 pub use lose_node::LoseNode;
 pub use mint_join_token::MintJoinToken;
+pub use mint_reenroll_token::MintReenrollToken;
+pub use note_clone::NoteClone;
 pub use open_session::OpenSession;
 pub use place_workload::PlaceWorkload;
 pub use put_api_token::PutApiToken;
 pub use put_server::PutServer;
+pub use reenroll_node::ReenrollNode;
 pub use remove_server::RemoveServer;
 pub use remove_volume::RemoveVolume;
 pub use renew_certificate::RenewCertificate;
@@ -94,8 +100,8 @@ pub use trust_ca::TrustCa;
 
 use checks::{
     check_ca_pem, check_certificate, check_fingerprint_free, check_generation, check_hash, check_id, check_issuer,
-    check_message, check_not_moving, check_revision, check_sealed, check_session, check_text, clip_facts,
-    move_settings,
+    check_message, check_not_moving, check_revision, check_sealed, check_session, check_text, check_token_node,
+    clip_facts, move_settings,
 };
 pub(crate) use checks::{check_join_token, check_node_name, clip};
 
@@ -187,6 +193,12 @@ wire_oneof! {
         37 => ResumeWorkload(ResumeWorkload),
         /// Removes a volume that a node keeps in quarantine.
         38 => RemoveVolume(RemoveVolume),
+        /// Makes the token with which one node comes back.
+        39 => MintReenrollToken(MintReenrollToken),
+        /// Lets a machine back in as a node that is known.
+        40 => ReenrollNode(ReenrollNode),
+        /// A second machine with a copy of a node's identity was refused.
+        41 => NoteClone(NoteClone),
         /// A machine trusts the next CA.
         43 => TrustCa(TrustCa),
         /// Gives a server its next certificate.
@@ -216,6 +228,7 @@ impl Command {
                 | Command::OpenSession(_)
                 | Command::CloseSession(_)
                 | Command::TransitionNode(_)
+                | Command::NoteClone(_)
                 | Command::AdvanceMove(_)
                 | Command::AdvanceDrain(_)
                 | Command::TrustCa(_)
@@ -268,6 +281,9 @@ impl Command {
             Command::SuspendWorkload(c) => suspend_workload::apply(state, cx, &c.uid, c.expect_revision, true),
             Command::ResumeWorkload(c) => suspend_workload::apply(state, cx, &c.uid, c.expect_revision, false),
             Command::RemoveVolume(c) => remove_volume::apply(state, cx, c),
+            Command::MintReenrollToken(c) => mint_reenroll_token::apply(state, cx, c),
+            Command::ReenrollNode(c) => reenroll_node::apply(state, cx, c),
+            Command::NoteClone(c) => note_clone::apply(state, cx, c),
             Command::TrustCa(c) => trust_ca::apply(state, cx, c),
             Command::RenewServer(c) => renew_server::apply(state, cx, c),
             Command::ConfirmServer(c) => confirm_server::apply(state, cx, c),

@@ -4,6 +4,7 @@
 
 use crate::entry::Context;
 use crate::event::Event;
+use crate::feature::Feature;
 use crate::id::{Epoch, NodeId, ServerId};
 use crate::model::{Connection, Facts, Session};
 use crate::planted::planted;
@@ -31,6 +32,12 @@ pub struct OpenSession {
     /// The highest feature level that the agent supports, at least 1; 0 only from a release that did not ask.
     #[prost(uint32, tag = "6")]
     pub feature_level: u32,
+    /// The agent's process; empty when it did not say.
+    #[prost(string, tag = "10")]
+    pub instance: String,
+    /// The process that had the last session, when the leader judged that this one may take over.
+    #[prost(string, tag = "11")]
+    pub expect_instance: String,
 }
 
 pub(crate) fn apply(state: &mut State, cx: &Context, cmd: OpenSession) -> Result<Vec<Event>, Rejected> {
@@ -47,6 +54,11 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: OpenSession) -> Result
         return Err(Rejected::UnknownServer { server: cmd.server.to_string() });
     }
     super::check_text("address", &cmd.address, 0)?;
+    super::check_text("instance", &cmd.instance, 0)?;
+    let tells_instances = state.supports(Feature::Lifecycle);
+    if tells_instances && node.instance != cmd.expect_instance {
+        return Err(Rejected::InstanceChanged { node: name });
+    }
     let mut epoch = node.last_epoch.next();
     if planted("epoch-restarts") {
         epoch = node.session.as_ref().map_or(Epoch(1), |session| session.epoch.next());
@@ -61,6 +73,9 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: OpenSession) -> Result
         super::clip_facts(&mut node.facts);
         node.lost = false;
         node.feature_level = cmd.feature_level;
+        if tells_instances {
+            node.instance = cmd.instance;
+        }
         if !cmd.address.is_empty() {
             node.address = cmd.address;
         }

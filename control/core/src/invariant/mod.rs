@@ -6,7 +6,7 @@ mod moves;
 mod trust;
 
 use crate::limits;
-use crate::model::Connection;
+use crate::model::{Connection, Node};
 use crate::schedule::host_ports;
 use crate::state::State;
 use std::collections::BTreeSet;
@@ -78,6 +78,8 @@ invariants! {
     TrustShared "Every machine that may talk trusts the CA of every other's certificates, also while the CA is replaced.";
     TrustRises "The number of changes of whom to trust never falls.";
     CertificateRises "A node's certificate generation never falls, and another certificate has a higher one.";
+    RevokedStands "A node whose certificate is revoked gets another one only by being enrolled again.";
+    TokenBound "A token that is bound to a node let in no other one.";
 }
 
 impl fmt::Display for InvariantId {
@@ -108,6 +110,7 @@ pub fn check(state: &State) -> Vec<Violation> {
     check_nodes(state, &mut found);
     check_workloads(state, &mut found);
     check_tokens(state, &mut found);
+    check_bound_tokens(state, &mut found);
     check_bounds(state, &mut found);
     check_revisions(state, &mut found);
     moves::check(state, &mut found);
@@ -159,6 +162,9 @@ fn check_later(before: &State, after: &State) -> Vec<Violation> {
             (None, _) => true,
         };
         found.expect(rises, InvariantId::CertificateRises, || format!("node {}", old.name));
+        let revoked = |node: &Node| node.certificate.as_ref().is_some_and(|c| c.revoked_at_ms.is_some());
+        let stands = !revoked(old) || revoked(new) || old.enrolled_with != new.enrolled_with;
+        found.expect(stands, InvariantId::RevokedStands, || format!("node {}", old.name));
     }
     for old in before.servers() {
         let Some(new) = after.server(old.id) else { continue };
@@ -258,6 +264,13 @@ fn check_tokens(state: &State, found: &mut Found) {
     }
     let left = state.cluster().is_none() || state.api_tokens().any(|token| token.is_lasting_root());
     found.expect(left, InvariantId::RootTokenLeft, || "no lasting root token".into());
+}
+
+fn check_bound_tokens(state: &State, found: &mut Found) {
+    for token in state.join_tokens() {
+        let (Some(bound), Some(used)) = (&token.bound_node, &token.used) else { continue };
+        found.expect(used.node == *bound, InvariantId::TokenBound, || format!("join token {}", token.id));
+    }
 }
 
 fn check_bounds(state: &State, found: &mut Found) {

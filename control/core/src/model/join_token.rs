@@ -30,6 +30,10 @@ pub struct JoinToken {
     /// Set by apply.
     #[prost(message, required, tag = "8")]
     pub revision: Revision,
+    /// Only this node may come back with it, whatever it is called by then; none = a token for anything else, or one of a
+    /// release that bound by name alone.
+    #[prost(message, optional, tag = "13")]
+    pub bound_node: Option<NodeId>,
 }
 
 /// Who spent a join token, and when.

@@ -25,7 +25,9 @@ pub use certificate::{Certificate, Previous};
 pub use cluster::Cluster;
 pub use drain::{Blocked, Drain, DrainStatus};
 pub use join_token::{JoinToken, TokenPurpose, TokenUse};
-pub use node::{Connection, Facts, Node, NodeEvent, NodeEvents, NodeView, Quarantine, QuarantinedVolume, Session};
+pub use node::{
+    CloneSeen, Connection, Facts, Node, NodeEvent, NodeEvents, NodeView, Quarantine, QuarantinedVolume, Session,
+};
 pub use scope::Scope;
 pub use server::Server;
 pub use spec::{

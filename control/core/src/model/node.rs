@@ -84,12 +84,33 @@ pub struct Node {
     /// release that did not ask.
     #[prost(uint32, tag = "23")]
     pub feature_level: u32,
+    /// The agent's process that had the last session: drawn at random at each start. Empty = one that did not say, or none
+    /// since the node enrolled.
+    #[prost(string, tag = "24")]
+    pub instance: String,
+    /// A second machine with a copy of this node's identity, as it was seen last.
+    #[prost(message, optional, tag = "25")]
+    pub clone_seen: Option<CloneSeen>,
     /// Where it stands, in the operator's own words; empty = nobody said.
     #[prost(string, tag = "27")]
     pub region: String,
     /// Since when `connection` is what it is, in ms since 1970; 0 = since before this was written down.
     #[prost(uint64, tag = "28")]
     pub connection_since_ms: u64,
+}
+
+/// A process that came with a node's identity while another one, which had the session, was proven to be alive.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct CloneSeen {
+    /// The process.
+    #[prost(string, tag = "1")]
+    pub instance: String,
+    /// When it was refused last, in ms since 1970; minutes coarse. Set by apply.
+    #[prost(uint64, tag = "2")]
+    pub seen_at_ms: u64,
+    /// What its machine calls itself; for people.
+    #[prost(string, tag = "3")]
+    pub hostname: String,
 }
 
 /// A volume that is kept until somebody removes it: what was on it may be the only copy of something.

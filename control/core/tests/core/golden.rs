@@ -189,6 +189,25 @@ fn history_of_rotation() -> World {
     world
 }
 
+/// A history with the commands about nodes that come back and about clones.
+fn history_of_returns() -> World {
+    let mut world = World::that_knows(Feature::Lifecycle);
+    let a = world.node("a");
+    let open = world.open_command(&a);
+    world.ok(OpenSession { instance: "i1".into(), ..open });
+    world.ok(NoteClone {
+        node: a.clone(),
+        instance: "i2".into(),
+        expect_instance: "i1".into(),
+        hostname: "copy.lan".into(),
+    });
+    world.ok(MintReenrollToken { id: "jt95".into(), hash: hash(95), node: a.clone(), expires_at_ms: 10_000_000 });
+    let address = "10.0.0.9".into();
+    let facts = Facts { os: "linux".into(), ..Default::default() };
+    world.ok(ReenrollNode { token_hash: hash(95), node: a, address, certificate: certificate(96), facts });
+    world
+}
+
 /// Length and bytes, one after the other.
 fn pack(parts: &[Vec<u8>]) -> Vec<u8> {
     parts.iter().flat_map(|part| (part.len() as u32).to_le_bytes().into_iter().chain(part.iter().copied())).collect()
@@ -216,7 +235,7 @@ fn golden(name: &str, fresh: &[Vec<u8>]) -> Vec<Vec<u8>> {
 #[test]
 fn the_history_has_every_command() {
     let mut worlds = vec![history(), history_of_moves(), history_of_volumes()];
-    worlds.extend([history_of_access(), history_of_health(), history_of_rotation()]);
+    worlds.extend([history_of_access(), history_of_health(), history_of_rotation(), history_of_returns()]);
     let mut names: Vec<_> = worlds.iter().flat_map(|world| &world.log).map(|(_, entry)| entry.command.name()).collect();
     names.sort();
     names.dedup();
@@ -231,6 +250,7 @@ fn an_old_log_gives_the_same_state() {
     same_state(&history_of_access(), "log-v3-access.bin", "state-v3-access.bin");
     same_state(&history_of_health(), "log-v3-health.bin", "state-v3-health.bin");
     same_state(&history_of_rotation(), "log-v3-ca.bin", "state-v3-ca.bin");
+    same_state(&history_of_returns(), "log-v3-returns.bin", "state-v3-returns.bin");
 }
 
 fn same_state(world: &World, log: &str, stored: &str) {

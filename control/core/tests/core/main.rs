@@ -23,6 +23,7 @@ mod properties;
 mod quarantine;
 mod reconcile;
 mod reconcile_moves;
+mod returns;
 mod rotation;
 mod sessions;
 mod spec;

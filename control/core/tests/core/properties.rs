@@ -16,7 +16,7 @@ use proptest::strategy::ValueTree;
 type Dice = (u8, u8, u8, u8, u8);
 
 fn dice() -> impl Strategy<Value = Dice> {
-    (0..48u8, 0..4u8, 0..4u8, 0..4u8, 0..4u8)
+    (0..51u8, 0..4u8, 0..4u8, 0..4u8, 0..4u8)
 }
 
 /// A command over four nodes, tokens, servers and workloads. Most assume what is so, some what was so or never was.
@@ -28,6 +28,7 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
         let certificate = world.state.node(&node).and_then(|n| n.certificate.as_ref());
         certificate.map_or(hash(fallback), |c| c.fingerprint.clone())
     };
+    let instance = world.state.node(&node).map(|n| n.instance.clone()).unwrap_or_default();
     let kind = if d == 3 { WorkloadKind::Project } else { WorkloadKind::App };
     let workload = world.state.workload_by_name(kind, &format!("w{a}"));
     let uid = workload.map_or(WorkloadUid::new(format!("u{a}")), |w| w.uid.clone());
@@ -61,6 +62,8 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
             facts: Facts { allocatable: [("cpu".to_string(), 1_000)].into(), ..Default::default() },
             address: String::new(),
             feature_level: u32::from(d),
+            instance: if b == 0 { String::new() } else { format!("i{c}") },
+            expect_instance: if d == 0 { "i0".into() } else { instance },
         }
         .into(),
         9 if b > 1 => CheckpointSeen { seen: vec![Seen { node, epoch, last_seen_ms: number * 100_000 }] }.into(),
@@ -121,6 +124,16 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
         }
         24 => PutApiToken { token: api_token(&format!("t{a}"), Ability::ALL[usize::from(b) % 3]) }.into(),
         44..=47 => trust_command(world, which, node, (a, b, c, d), number),
+        48 => {
+            let id = TokenId::new(format!("jt{token}"));
+            MintReenrollToken { id, hash: hash(token), node, expires_at_ms: 10_000_000 }.into()
+        }
+        49 => {
+            let key = if c == 0 { 7 } else { number };
+            let certificate = Certificate { key_hash: hash(key), ..certificate(number) };
+            ReenrollNode { token_hash: hash(token), node, certificate, ..Default::default() }.into()
+        }
+        50 => NoteClone { node, instance: format!("i{c}"), expect_instance: instance, ..Default::default() }.into(),
         26..=43 => move_command(world, which, (node, uid), (a, b, c, d), number),
         _ if c == 0 && d == 0 => Incarnate { incarnation: world.state.incarnation() + u64::from(a) }.into(),
         _ if c == 1 => {
@@ -296,11 +309,11 @@ fn apply_workload(world: &World, kind: WorkloadKind, (a, b, c, d): (u8, u8, u8, 
 }
 
 fn run(steps: &[Dice]) -> World {
-    // Some histories begin before moves were known, some before what came after them.
+    // A third of the histories begins before moves were known, a third before the lives of nodes were.
     let mut world = match steps.len() % 3 {
         0 => World::that_knows(Feature::Lifecycle),
-        1 => World::new(),
-        _ => World::moving(),
+        1 => World::moving(),
+        _ => World::new(),
     };
     for name in ["n0", "n1", "n2"] {
         let node = world.node(name);

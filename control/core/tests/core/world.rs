@@ -208,6 +208,8 @@ impl World {
             facts: Facts::default(),
             address: String::new(),
             feature_level: 0,
+            instance: String::new(),
+            expect_instance: self.state.node(node).unwrap().instance.clone(),
         }
     }
 

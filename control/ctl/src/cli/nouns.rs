@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{Drain, Lost, Move, Moves, Placement, Volumes, duration};
+use super::{Drain, Lost, Move, Moves, Placement, Reenroll, RevokeCert, Volumes, duration};
 
 /// `nodes`.
 #[derive(Debug, Args)]
@@ -105,6 +105,10 @@ pub enum NodesCommand {
     Lost(Lost),
     /// Show where a workload is and may be, or change the labels that it needs.
     Placement(Placement),
+    /// Bring a node back whose identity is lost, expired or revoked: prints the one command to run on its machine.
+    Reenroll(Reenroll),
+    /// Shut a node out: its session ends, its certificate is not accepted any more.
+    RevokeCert(RevokeCert),
     /// Volumes that the node keeps in quarantine: copies that no longer count. Lists them, or removes one.
     Volumes(Volumes),
     /// Whether it is heard and ready, since when, and what to do if not.

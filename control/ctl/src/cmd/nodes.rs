@@ -4,6 +4,7 @@ mod add;
 mod drain;
 mod drains;
 mod health;
+mod identity;
 mod list;
 mod lost;
 mod move_workload;
@@ -56,6 +57,8 @@ pub(super) async fn run(cx: &Context, command: Option<NodesCommand>) -> Outcome 
         NodesCommand::CancelDrain { id } => drains::cancel(cx, &client, &id).await,
         NodesCommand::Lost(words) => lost::run(cx, &client, &words).await,
         NodesCommand::Placement(words) => placement::run(cx, &client, &words).await,
+        NodesCommand::Reenroll(words) => identity::reenroll(cx, &client, &words).await,
+        NodesCommand::RevokeCert(words) => identity::revoke(cx, &client, &words).await,
         NodesCommand::Volumes(words) => volumes::run(cx, &client, &words).await,
         NodesCommand::Health { node } => health::run(cx, &client, &node).await,
         NodesCommand::Region { node, region, clear } => region::run(cx, &client, &node, region, clear).await,

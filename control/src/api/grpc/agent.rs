@@ -4,15 +4,17 @@ use cara_core::command::{EnrollNode, RenewCertificate};
 use cara_core::{Answer, Command, NodeId, Rejected};
 use cara_proto::agent::agent_server::Agent;
 use cara_proto::agent::{
-    AgentFrame, EnrollRequest, EnrollResponse, LogChunk, LogsDone, RenewRequest, RenewResponse, ServerFrame,
+    AgentFrame, CheckIdentityRequest, CheckIdentityResponse, EnrollRequest, EnrollResponse, LogChunk, LogsDone,
+    RenewRequest, RenewResponse, ServerFrame,
 };
 use cara_transport::{JoinToken, Role, Unanswered};
 use futures_util::stream::BoxStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{check_leads, peer, preflight, session};
+use super::{check_leads, peer, preflight, readmit, session};
 use crate::api::SharedApi;
-use crate::error::{ApiError, chain};
+use crate::error::ApiError;
+use crate::pki::Issued;
 use crate::setup::record;
 
 /// Serves `cara.agent.Agent`.
@@ -29,30 +31,24 @@ impl AgentService {
     async fn admit(&self, request: &EnrollRequest) -> Result<EnrollResponse, ApiError> {
         let api = &self.api;
         api.barrier().await?;
-        let hash = JoinToken::hash(&request.token);
-        let node = match api.read_local(|state| state.node_by_name(&request.node_name).map(|n| n.id.clone())) {
-            Some(declared) => declared,
+        let bound = readmit::bound_node(api, request)?;
+        let known = || api.read_local(|state| state.node_by_name(&request.node_name).map(|n| n.id.clone()));
+        let node = match bound.clone().or_else(known) {
+            Some(known) => known,
             None => NodeId::new(format!("nd_{}", cara_env::hex(&*api.env.rng, 12))),
         };
-        let ca = crate::server::open_ca(api)?;
-        let issued = ca
-            .issue(&api.env, &Role::Node(node.to_string()), &request.csr, &[])
-            .map_err(|error| ApiError::invalid(chain(&error)))?;
+        let issued = readmit::sign(api, &node, &request.csr)?;
         if request.preflight {
-            return preflight::check(api, request, &hash, &issued).await;
+            return preflight::check(api, request, &JoinToken::hash(&request.token), &issued).await;
         }
         cara_env::point("enrol.signed", || format!("node={}", request.node_name)).await;
-        let command = EnrollNode {
-            token_hash: hash,
-            node,
-            name: request.node_name.clone(),
-            address: request.address.clone(),
-            certificate: record(&issued),
-            facts: api.known_facts(request.facts.as_ref()),
+        let answer = if bound.is_some() {
+            readmit::record_return(api, node, request, &issued).await?
+        } else {
+            self.record_new(node, request, &issued).await?
         };
-        let reply = api.propose("join-token", "", Command::EnrollNode(command)).await?;
-        let Answer::Certified(certified) = reply.answer else {
-            return Err(ApiError::Internal("the answer to EnrollNode has no certificate".into()));
+        let Answer::Certified(certified) = answer else {
+            return Err(ApiError::Internal("the answer to an enrolment has no certificate".into()));
         };
         let (ca_pem, trust_epoch) = api.trusted();
         Ok(EnrollResponse {
@@ -68,11 +64,21 @@ impl AgentService {
         })
     }
 
+    async fn record_new(&self, node: NodeId, request: &EnrollRequest, issued: &Issued) -> Result<Answer, ApiError> {
+        let command = EnrollNode {
+            token_hash: JoinToken::hash(&request.token),
+            node,
+            name: request.node_name.clone(),
+            address: request.address.clone(),
+            certificate: record(issued),
+            facts: self.api.known_facts(request.facts.as_ref()),
+        };
+        Ok(self.api.propose("join-token", "", Command::EnrollNode(command)).await?.answer)
+    }
+
     async fn renew_for(&self, node: NodeId, fingerprint: String, csr: &[u8]) -> Result<RenewResponse, ApiError> {
         let api = &self.api;
-        let issued = crate::server::open_ca(api)?
-            .issue(&api.env, &Role::Node(node.to_string()), csr, &[])
-            .map_err(|error| ApiError::invalid(chain(&error)))?;
+        let issued = readmit::sign(api, &node, csr)?;
         let actor = format!("node:{node}");
         let current = api.read_local(|state| {
             state.node(&node).and_then(|n| n.certificate.as_ref()).map(|c| c.fingerprint.clone()).unwrap_or_default()
@@ -93,6 +99,29 @@ impl AgentService {
             certificate_pem: certified.certificate.pem,
             ca_pem,
             trust_epoch,
+        })
+    }
+}
+
+impl AgentService {
+    /// Is the certificate accepted, and is it the newest? Nothing is written: only a session counts as use.
+    async fn check(&self, node: NodeId, fingerprint: &str) -> Result<CheckIdentityResponse, ApiError> {
+        let api = &self.api;
+        api.barrier().await?;
+        let now_ms = api.env.clock.wall_ms();
+        api.read_local(|state| {
+            let known = state.node(&node).ok_or_else(|| Rejected::UnknownNode { node: node.to_string() })?;
+            let name = || known.name.clone();
+            let Some(certificate) = &known.certificate else {
+                return Err(Rejected::NodeNotEnrolled { node: name() }.into());
+            };
+            if certificate.revoked_at_ms.is_some() {
+                return Err(Rejected::CertificateRevoked { node: name() }.into());
+            }
+            if !certificate.accepts(fingerprint, now_ms) {
+                return Err(Rejected::CertificateUnknown { node: name() }.into());
+            }
+            Ok(CheckIdentityResponse { node_id: node.to_string(), current: certificate.fingerprint == fingerprint })
         })
     }
 }
@@ -122,6 +151,19 @@ impl Agent for AgentService {
         let csr = request.into_inner().csr;
         let renewed = self.renew_for(NodeId::new(node), peer.fingerprint, &csr).await;
         renewed.map(Response::new).map_err(|error| error.to_status())
+    }
+
+    async fn check_identity(
+        &self,
+        request: Request<CheckIdentityRequest>,
+    ) -> Result<Response<CheckIdentityResponse>, Status> {
+        check_leads(&self.api)?;
+        let peer = peer(&self.api, &request)?;
+        let Role::Node(node) = peer.role else {
+            return Err(ApiError::Unauthenticated("this call is for nodes").to_status());
+        };
+        let checked = self.check(NodeId::new(node), &peer.fingerprint).await;
+        checked.map(Response::new).map_err(|error| error.to_status())
     }
 
     type SessionStream = BoxStream<'static, Result<ServerFrame, Status>>;

@@ -2,7 +2,9 @@
 
 mod agent;
 mod cluster;
+mod instance;
 mod preflight;
+mod readmit;
 mod relay;
 mod report;
 mod session;

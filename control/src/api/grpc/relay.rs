@@ -61,9 +61,12 @@ impl RelayService {
     }
 }
 
+/// A node that was shut out is no end any more, also in a tunnel that it has opened before.
 fn is_end(api: &SharedApi, id: &MoveId, side: Side, node: &NodeId) -> bool {
     api.read_local(|state| {
-        let mv = state.get_move(id).filter(|mv| mv.is_running());
+        let certificate = state.node(node).and_then(|node| node.certificate.as_ref());
+        let is_in = certificate.is_some_and(|certificate| certificate.revoked_at_ms.is_none());
+        let mv = state.get_move(id).filter(|mv| is_in && mv.is_running());
         mv.is_some_and(|mv| match side {
             Side::Source => mv.source == *node,
             Side::Target => mv.target == *node,

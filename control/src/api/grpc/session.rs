@@ -15,10 +15,12 @@ use std::time::Duration;
 
 use cara_core::command::{CloseSession, OpenSession};
 use cara_core::reconcile::Cut;
-use cara_core::{Answer, Command, Epoch, FEATURE_LEVEL_MIN, MoveId, NodeId, ServerId, desired_set, removals};
+use cara_core::{Answer, Command, Epoch, FEATURE_LEVEL_MIN, MoveId, NodeId, Rejected, ServerId, desired_set, removals};
 use cara_proto::agent::agent_frame::Frame as From;
 use cara_proto::agent::server_frame::Frame as To;
-use cara_proto::agent::{AgentFrame, Desired, Fence, Goodbye, Heartbeat, HeartbeatAck, Report, ServerFrame, Welcome};
+use cara_proto::agent::{
+    AgentFrame, Challenge, Desired, Fence, Goodbye, Heartbeat, HeartbeatAck, Present, Report, ServerFrame, Welcome,
+};
 use cara_proto::workload::TransferStatus;
 use cara_transport::Unanswered;
 use futures_util::stream::BoxStream;
@@ -26,8 +28,8 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
-use super::report;
 use super::trust::{Outlived, renewed};
+use super::{instance, report};
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
 use crate::sessions::{Opened, Order, Rate};
@@ -55,6 +57,7 @@ pub async fn open(
     if hello.node_id != node.as_str() {
         return Err(ApiError::invalid(format!("hello names node {}, the certificate is of {node}", hello.node_id)));
     }
+    let expect_instance = instance::admit(api, &node, &fingerprint, &hello).await?;
     let command = OpenSession {
         node: node.clone(),
         fingerprint,
@@ -62,9 +65,16 @@ pub async fn open(
         facts: api.known_facts(hello.facts.as_ref()),
         address: String::new(),
         feature_level: hello.feature_level.max(FEATURE_LEVEL_MIN),
+        instance: hello.instance.map(|instance| instance.id).unwrap_or_default(),
+        expect_instance,
     };
     let presented = command.fingerprint.clone();
-    let reply = api.propose(&format!("node:{node}"), "", Command::OpenSession(command)).await?;
+    let reply = match api.propose(&format!("node:{node}"), "", Command::OpenSession(command)).await {
+        Err(ApiError::Rejected(Rejected::InstanceChanged { .. })) => {
+            return Err(ApiError::Held("another process of this node has just got the session"));
+        }
+        reply => reply?,
+    };
     let Answer::SessionOpened(opened) = reply.answer else {
         return Err(ApiError::Internal("the answer to OpenSession has no epoch".into()));
     };
@@ -76,7 +86,7 @@ pub async fn open(
     api.sessions.open(&node, opened, api.mono_ms());
     if !api.leads() {
         // Leadership went between the entry and here, and `end_all` may have missed us.
-        api.sessions.close(&node, epoch);
+        api.sessions.close(&node, epoch, api.mono_ms());
         return Err(ApiError::NotLeader { leader: api.leader_elsewhere() });
     }
     let (reports_in, reports) = watch::channel(None);
@@ -114,7 +124,7 @@ impl Session {
     async fn run(self, frames: Streaming<AgentFrame>, orders: mpsc::Receiver<Order>, desired: Arc<Notify>) {
         let reason = self.talk(frames, orders, desired).await;
         let Self { api, node, epoch, .. } = self;
-        api.sessions.close(&node, epoch);
+        api.sessions.close(&node, epoch, api.mono_ms());
         cara_env::point("session.closed", || {
             format!("node={} epoch={epoch} reason={}", api.node_name(&node), reason.replace(' ', "_"))
         })
@@ -176,6 +186,7 @@ impl Session {
                 },
                 order = orders.recv() => match order {
                     Some(Order::Logs(request)) => drop(self.send(To::Logs(request)).await),
+                    Some(Order::Challenge(number)) => drop(self.send(To::Challenge(Challenge { number })).await),
                     Some(Order::End(goodbye)) => return self.end(goodbye).await,
                     None => return "the server gave it up",
                 },
@@ -211,6 +222,10 @@ impl Session {
                 self.note(&report);
                 self.note_trust(report.trusted_cas.clone());
                 self.reports.send_replace(Some(report));
+                true
+            }
+            Some(From::Present(Present { number })) => {
+                self.api.sessions.present(&self.node, self.epoch, number);
                 true
             }
             Some(From::Hello(_)) | None => true, // Of a newer version; what we don't know we pass over.
@@ -301,7 +316,7 @@ impl Session {
     }
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -15,6 +15,7 @@ mod body;
 mod ca;
 mod drains;
 mod health;
+mod identity;
 mod join_commands;
 mod lifecycle;
 mod logs;

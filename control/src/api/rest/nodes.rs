@@ -19,7 +19,7 @@ use super::{Asker, body};
 use crate::api::find::node as find;
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
-use crate::wire::{Around, node_manifest, node_view, rfc3339};
+use crate::wire::{Around, Warnings, node_manifest, node_view, rfc3339};
 
 /// The most events that a node keeps, and so the most that can be asked for.
 const EVENTS_MAX: usize = 200;
@@ -37,11 +37,13 @@ pub(super) fn view(api: &Api, state: &Domain, node: &Node) -> NodeManifest {
         timeout_ms: millis(api.config.agent_timeout()),
         pending_stale_ms: millis(api.config.pending_stale_after),
         agent_min_version: api.config.agent_min_version.as_ref(),
+        warnings: Warnings::of(&api.config),
     };
     node_view(state, node, &around)
 }
 
-fn answer(api: &Api, status: StatusCode, name: &str) -> Result<Response, ApiError> {
+/// A node as it is now.
+pub(super) fn answer(api: &Api, status: StatusCode, name: &str) -> Result<Response, ApiError> {
     let (revision, view) = api.read_local(|state| {
         let node = find(state, name)?;
         Ok::<_, ApiError>((node.revision.0, view(api, state, node)))

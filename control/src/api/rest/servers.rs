@@ -11,6 +11,7 @@ use http::StatusCode;
 use super::{Asker, body};
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
+use crate::wire::{Warnings, certificate_view};
 
 /// All servers as this one sees them; the leader sees the most.
 pub async fn show(State(api): State<SharedApi>) -> Response {
@@ -50,7 +51,7 @@ fn view(api: &Api) -> ClusterView {
                     matched,
                     lag: if leads || own { last_log.saturating_sub(matched) } else { 0 },
                     feature_level: server.level(),
-                    certificate: crate::wire::certificate_view(&server.certificate, now),
+                    certificate: certificate_view(&server.certificate, Warnings::of(&api.config), now),
                     version: if own { env!("CARGO_PKG_VERSION").into() } else { String::new() },
                 }
             })

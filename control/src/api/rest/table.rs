@@ -11,13 +11,13 @@ use cara_proto::rest::{
     Accepts, ApiTokenRequest, ApiTokenView, AppMoveView, AuditPage, CaRotateRequest, CaView, ClusterView,
     ConnectionEvent, DatabaseConnection, DrainPlan, DrainView, Items, JoinTokenRequest, JoinTokenView, List,
     LostRequest, LostView, MintedApiToken, MintedToken, MovePlan, MoveRequest, MoveView, NodeChoice, NodeHealth,
-    NodeManifest, NodeRegion, NodeVolume, PlacementReport, PlacementRequest, WorkloadManifest,
+    NodeManifest, NodeRegion, NodeVolume, PlacementReport, PlacementRequest, ReenrollToken, WorkloadManifest,
 };
 
 use super::route::Route;
 use super::{
-    api_tokens, app_moves, audit, ca, drains, health, lifecycle, logs, lost, moves, node_health, nodes, openapi,
-    placement, servers, tokens, volumes, watch, workloads,
+    api_tokens, app_moves, audit, ca, drains, health, identity, lifecycle, logs, lost, moves, node_health, nodes,
+    openapi, placement, servers, tokens, volumes, watch, workloads,
 };
 use crate::wire::kind_path;
 
@@ -155,6 +155,24 @@ fn node_work_routes() -> Vec<Route> {
         Route::post("/node-drains/{id}/cancel", drains::cancel, Write, "Ends a drain; the node stays cordoned.")
             .gives::<DrainView>(202)
             .refuses(&["unknown-drain", "drain-over"]),
+        Route::post(
+            "/nodes/{node}/reenroll-token",
+            identity::reenroll_token,
+            Root,
+            "Makes the token with which this node, and no other, comes back.",
+        )
+        .scope("node:{node}")
+        .gives::<ReenrollToken>(201)
+        .refuses(&["unknown-node", "node-not-enrolled", "token-exists"]),
+        Route::post(
+            "/nodes/{node}/revoke-cert",
+            identity::revoke_cert,
+            Root,
+            "Shuts a node out until it is enrolled again.",
+        )
+        .scope("node:{node}")
+        .gives::<NodeManifest>(200)
+        .refuses(&["unknown-node", "node-not-enrolled"]),
         Route::post("/nodes/{node}/lost", lost::declare, Root, "Gives a node up, or says what that would cost.")
             .scope("node:{node}")
             .may_take::<LostRequest>()
