@@ -66,7 +66,8 @@ impl Ground {
 
     /// What is on disk: the identity's certificate, and that of the one before.
     fn on_disk(&self) -> (String, Option<String>) {
-        let load = |file| Identity::load(&self.env, &file).expect("usable").map(|identity| identity.certificate_pem);
+        let load =
+            |file: PathBuf| Identity::load(&self.env, &file).expect("usable").map(|identity| identity.certificate_pem);
         (load(self.config().identity_file()).expect("there"), load(self.config().previous_file()))
     }
 }

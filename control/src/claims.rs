@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn an_answer_counts_for_the_newcomer_that_was_asked_about_and_for_no_other() {
         let (mut claims, node) = (Claims::default(), NodeId::from("nd_1"));
-        let mut ask = |claims: &mut Claims, instance| claims.ask(&node, instance, 0, PATIENCE);
+        let ask = |claims: &mut Claims, instance| claims.ask(&node, instance, 0, PATIENCE);
         let (first, other) = (ask(&mut claims, "b"), ask(&mut claims, "c"));
         assert_ne!(first.number, other.number);
         claims.present(&node, first.number);
