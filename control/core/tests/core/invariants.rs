@@ -63,6 +63,9 @@ fn what_is_wrong_with_a_node_is_found() {
     node(&state, InvariantId::PendingNeverConnected, |n| n.connection = Connection::Pending);
     node(&state, InvariantId::SessionHasCertificate, |n| n.certificate.as_mut().unwrap().revoked_at_ms = Some(1));
     node(&state, InvariantId::TokenSpentOnce, |n| n.enrolled_with = taken.enrolled_with.clone());
+    let token = format!("join-token/{}", state.node_by_name("a").unwrap().enrolled_with.clone().unwrap());
+    let of_another = |t: &mut JoinToken| t.bound_node = Some(taken.id.clone());
+    found(&broken(&state, &token, of_another), InvariantId::TokenBound);
     node(&state, InvariantId::RevisionBounded, |n| n.revision = Revision(9_999));
     node(&state, InvariantId::Bounded, |n| n.labels = (0..33).map(|k| (format!("k{k}"), "v".into())).collect());
     let events = format!("node-events/{}", state.node_by_name("a").unwrap().id);
@@ -120,6 +123,11 @@ fn what_went_back_is_found() {
         certificate.fingerprint = hash(12_345);
     });
     step(&before, after, InvariantId::CertificateRises);
+    let before = broken(after, &node, |n: &mut Node| {
+        let certificate = n.certificate.as_mut().unwrap();
+        certificate.revoked_at_ms = Some(1);
+    });
+    step(&before, after, InvariantId::RevokedStands);
     let before = broken(after, &workload, |w: &mut Workload| w.last_generation = Generation(9));
     step(&before, after, InvariantId::GenerationRises);
     let before = broken(after, &workload, |w: &mut Workload| w.placement = None);
