@@ -12,8 +12,10 @@ CHECK_SEEDS := 1..=3
 SEED ?= 1
 # How long `make test` simulates new worlds, each one twice. Other seeds each time; they are printed.
 SIM_BUDGET ?= 4m
+# How long `make fuzz` spends on each reader.
+SECONDS ?= 60
 
-.PHONY: help setup setup-docker check test test-rust test-demo test-databases test-sim lint fmt demo dev sim matrix museum bench
+.PHONY: help setup setup-docker check test test-rust test-demo test-databases test-sim lint fmt demo dev sim fuzz matrix museum bench
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -75,6 +77,9 @@ dev: setup ## a cluster to play with on this machine: `caractrl dev`
 sim: setup ## one simulated world, twice, compared to the byte: make sim SEED=42
 	@$(CARGO) build -q -p cara-chaos --bin cara-chaos
 	@target/debug/cara-chaos sim --seed $(SEED) --twice
+
+fuzz: setup ## every reader of others' bytes, guided by coverage: make fuzz SECONDS=60 (for each of them)
+	@deploy/setup/fuzz.sh $(SECONDS)
 
 matrix: setup ## every step of machines' lives under every fault on every role, in the simulator
 	@$(CARGO) build -q -p cara-chaos --bin cara-chaos

@@ -21,7 +21,7 @@ mod metrics;
 mod relay;
 mod sessions;
 mod transfers;
-mod wire;
+pub mod wire;
 
 pub use config::Config;
 pub use machine::Machine;
