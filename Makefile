@@ -11,7 +11,7 @@ CARGO := deploy/setup/cargo.sh
 CHECK_SEEDS := 1..=3
 SEED ?= 1
 # How long `make test` simulates new worlds, each one twice. Other seeds each time; they are printed.
-SIM_BUDGET ?= 4m
+SIM_BUDGET ?= 8m
 # How long `make fuzz` spends on each reader.
 SECONDS ?= 60
 

@@ -12,6 +12,7 @@ use cara_netsim::Boot;
 use cara_transport::JoinToken;
 use tokio::runtime::Handle;
 
+use crate::judge::versions::OLD_LEVEL;
 use crate::rocks_lane::RocksLane;
 use crate::workload::rest::{Ask, Rest};
 use crate::workload::{self, Phase};
@@ -33,7 +34,7 @@ pub(crate) async fn serve(
 ) -> Result<(), String> {
     shared.note_runtime(&boot.name, Handle::current());
     let folder = Path::new(SERVER_DIR);
-    let feature_level_max = FEATURE_LEVEL - u32::from(shared.is_old(&boot.name));
+    let feature_level_max = if shared.is_old(&boot.name) { OLD_LEVEL } else { FEATURE_LEVEL };
     if boot.env.files.read(&folder.join("server.json")).is_err() {
         let own = address(&boot.name);
         let place = Place { feature_level_max, ..Place::new(&boot.name, &own, &own) };
@@ -69,7 +70,9 @@ pub(crate) async fn run_agent(
     let mut config = cara_agent::Config::new(AGENT_DIR, boot.name.clone(), boot.name.clone());
     config.backoff_min = Duration::from_millis(200);
     config.backoff_max = Duration::from_secs(3);
-    config.feature_level -= u32::from(shared.is_old(&boot.name));
+    if shared.is_old(&boot.name) {
+        config.feature_level = OLD_LEVEL;
+    }
     if boot.env.files.read(&Path::new(AGENT_DIR).join("identity.json")).is_err() {
         config.token = match token {
             Some(token) => Some(token),

@@ -204,12 +204,6 @@ impl Run {
             && let Some(phase) = reached.word("phase")
         {
             self.sometimes.seen(&format!("move.phase:{phase}"));
-            let old = self.cluster.old_servers();
-            if !old.is_empty() {
-                // The release before this one would pass over the entry, and end up with another state.
-                let text = format!("a move began while {} can't know what that is", old.join(", "));
-                self.judge.find(now, "versions.mixed", &reached.host, text);
-            }
         }
         self.nemesis.reached(now, reached);
         self.judge.reached(now, reached);

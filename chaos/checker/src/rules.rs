@@ -51,6 +51,8 @@ pub const CONVERGED: &str = "converged";
 pub const ORPHANS: &str = "orphans";
 /// See [`RULES`].
 pub const VOLUMES_KEPT: &str = "volumes.kept";
+/// See [`RULES`].
+pub const VERSIONS_MIXED: &str = "versions.mixed";
 
 /// Every rule, in the order in which they are listed for people.
 pub const RULES: &[Rule] = &[
@@ -87,6 +89,7 @@ pub const RULES: &[Rule] = &[
     ),
     rule(ORPHANS, "At the end no container, volume or network is left that nothing wants."),
     rule(VOLUMES_KEPT, "A workload that moves has everything that it wrote before."),
+    rule(VERSIONS_MIXED, "While a server runs the release before this one, nothing is decided that it can't know."),
 ];
 
 /// What a rule says; none for a name that is no rule.

@@ -10,6 +10,7 @@ mod pairs;
 mod raft;
 mod replay;
 mod tokens;
+pub mod versions;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

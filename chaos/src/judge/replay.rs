@@ -15,6 +15,7 @@ use raft_store::Position;
 
 use super::facts::is_stateful;
 use super::pairs::Pairs;
+use super::versions;
 use crate::world::Cluster;
 
 /// Under this name the replayed log takes part in the comparison of states.
@@ -71,7 +72,7 @@ impl Replay {
             };
             self.next += 1;
             if let Some(command) = command {
-                findings.extend(self.apply(at, index, &command));
+                findings.extend(self.apply(cluster, at, index, &command));
             }
             if let Some(sum) = self.pairs.sum() {
                 findings.extend(raft.applied(at, LOG, 0, index, sum));
@@ -81,7 +82,7 @@ impl Replay {
         findings
     }
 
-    fn apply(&mut self, at: Duration, index: u64, command: &[u8]) -> Vec<Finding> {
+    fn apply(&mut self, cluster: &Cluster, at: Duration, index: u64, command: &[u8]) -> Vec<Finding> {
         let entry = match codec::decode_entry(command) {
             Ok(entry) => entry,
             Err(error) => return vec![Finding::new(at, rules::CORE_INVARIANTS, "", format!("entry {index}: {error}"))],
@@ -95,10 +96,12 @@ impl Replay {
         }
         let mut broken = invariant::check(&self.state);
         broken.extend(invariant::check_step(&self.before, &self.state));
+        let say = |violation| Finding::new(at, rules::CORE_INVARIANTS, "", format!("after entry {index}: {violation}"));
+        let mut findings: Vec<Finding> = broken.into_iter().map(say).collect();
+        findings.extend(versions::check(at, index, &entry.command, &cluster.old_servers()));
         self.before.apply_entry(index, entry);
         self.note();
-        let say = |violation| Finding::new(at, rules::CORE_INVARIANTS, "", format!("after entry {index}: {violation}"));
-        broken.into_iter().map(say).collect()
+        findings
     }
 
     /// Begins anew with what a server has on disk, where entries were never seen.

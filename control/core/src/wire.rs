@@ -120,6 +120,14 @@ macro_rules! wire_oneof {
                     $($name::$variant(_) => stringify!($variant),)+
                 }
             }
+
+            /// The number of the variant on the wire; 0 for the one without data. Newer variants have higher ones.
+            pub fn tag(&self) -> u32 {
+                match self {
+                    $name::$none => 0,
+                    $($name::$variant(_) => $tag,)+
+                }
+            }
         }
 
         $(
