@@ -12,8 +12,10 @@ CHECK_SEEDS := 1..=3
 SEED ?= 1
 # How long `make test` simulates new worlds, each one twice. Other seeds each time; they are printed.
 SIM_BUDGET ?= 8m
+# How long `make fuzz` spends on each reader.
+SECONDS ?= 60
 
-.PHONY: help setup setup-docker check test test-rust test-demo test-api openapi test-databases test-sim lint fmt demo dev sim matrix museum bench
+.PHONY: help setup setup-docker check test test-rust test-demo test-api openapi test-databases test-sim lint fmt demo dev sim fuzz matrix museum bench
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -83,6 +85,9 @@ openapi: setup ## write deploy/openapi.json anew, after a change of the API
 sim: setup ## one simulated world, twice, compared to the byte: make sim SEED=42
 	@$(CARGO) build -q -p cara-chaos --bin cara-chaos
 	@target/debug/cara-chaos sim --seed $(SEED) --twice
+
+fuzz: setup ## every reader of others' bytes, guided by coverage: make fuzz SECONDS=60 (for each of them)
+	@deploy/setup/fuzz.sh $(SECONDS)
 
 matrix: setup ## every step of machines' lives under every fault on every role, in the simulator
 	@$(CARGO) build -q -p cara-chaos --bin cara-chaos

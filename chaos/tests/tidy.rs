@@ -27,9 +27,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cara-control", &["cara-core", "cara-env", "cara-proto", "cara-transport", "raft-store"]),
 ];
 /// May use everything.
-const FREE: &[&str] = &["cara-chaos", "cara-bench"];
+const FREE: &[&str] = &["cara-chaos", "cara-fuzz", "cara-bench"];
 /// No other crate may ship these, not even for its tests: they know everybody.
-const NEVER: &[&str] = &["cara-chaos", "cara-bench"];
+const NEVER: &[&str] = &["cara-chaos", "cara-fuzz", "cara-bench"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()

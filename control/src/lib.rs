@@ -28,7 +28,7 @@ mod relay;
 mod sessions;
 mod token_uses;
 mod transfers;
-mod wire;
+pub mod wire;
 
 pub use config::Config;
 pub use machine::Machine;

@@ -2,6 +2,8 @@
 
 mod journal;
 mod registers;
+mod wire;
 
 pub use journal::JournalEngine;
 pub use registers::{Command, Registers, reply};
+pub use wire::read_as_every_message;
