@@ -227,7 +227,7 @@ fn access_routes() -> Vec<Route> {
         Route::post("/tokens", api_tokens::create, Root, "Makes an API token; its text is in this answer only.")
             .takes::<ApiTokenRequest>()
             .gives::<MintedApiToken>(201)
-            .refuses(&["token-exists", "unknown-node"]),
+            .refuses(&["token-exists", "unknown-node", "token-exceeds-creator", "token-ended"]),
         Route::get("/tokens/{id}", api_tokens::show, Root, "One API token, without its text.")
             .gives::<ApiTokenView>(200)
             .refuses(&["unknown-token"]),
