@@ -10,7 +10,7 @@
 //! whether it exists or not, and so is every command that isn't named here: a new one is outside until somebody says
 //! otherwise.
 
-use cara_core::model::{ApiToken, Scope, TokenPurpose};
+use cara_core::model::{ApiToken, Scope};
 use cara_core::{Command, DrainId, Event, MoveId, NodeId, ObjectKind, State, WorkloadUid};
 
 use crate::wire::kind_of;
@@ -130,10 +130,8 @@ impl Reach {
             Command::StartDrain(c) => self.node(&c.node),
             Command::CancelDrain(c) => self.drain(state, &c.id),
             Command::ApplyNode(c) => self.by_node_name(state, &c.name),
-            Command::MintJoinToken(c) => {
-                let bound = c.bound_name.as_deref().filter(|_| c.purpose == TokenPurpose::Reenroll);
-                bound.is_some_and(|name| self.by_node_name(state, name))
-            }
+            Command::MintReenrollToken(c) => self.node(&c.node),
+            Command::SetRegion(c) => self.node(&c.node),
             Command::ApplyWorkload(c) => {
                 self.workload(&c.name) && c.spec.dependencies.iter().all(|name| self.workload(name))
             }
