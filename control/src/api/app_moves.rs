@@ -46,7 +46,7 @@ impl Api {
                 hint: "use move-with-volumes, or caractrl nodes move app",
             });
         }
-        let known = self.was_done(&asker.request_id);
+        let known = self.was_done(asker, "StartMove");
         if let (Some(target), false) = (&target, known)
             && placed.as_ref() == Some(target)
         {

@@ -153,7 +153,7 @@ impl Api {
     /// # Errors
     /// While it is being replaced already, or before every server knows how.
     pub async fn rotate_ca(&self, asker: &Asker) -> Result<(), ApiError> {
-        if self.was_done(&asker.request_id) {
+        if self.was_done(asker, "RotateCa") {
             return Ok(());
         }
         let signing = crate::server::open_ca(self)?;

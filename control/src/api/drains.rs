@@ -20,7 +20,7 @@ impl Api {
     /// 404 when a node isn't there, 409 when a drain of it runs.
     pub async fn start_drain(&self, asker: &Asker, node: &str, target: &str) -> Result<DrainView, ApiError> {
         let id = DrainId::new(find::new_id("dr", asker, &*self.env.rng));
-        if self.was_done(&asker.request_id)
+        if self.was_done(asker, "StartDrain")
             && let Ok(view) = self.show_drain(id.as_str())
         {
             return Ok(view); // The answer to the first attempt was lost.

@@ -163,9 +163,10 @@ impl Api {
         })
     }
 
-    /// Is this request the retry of one that was carried out? Then what it names may be gone, by its own doing.
-    pub fn was_done(&self, request_id: &str) -> bool {
-        !request_id.is_empty() && self.read_local(|state| state.has_reply(request_id))
+    /// Is this request the retry of one that was carried out as this command? Then what it names may be gone, by its own doing.
+    pub fn was_done(&self, asker: &rest::Asker, command: &str) -> bool {
+        let id = &asker.request_id;
+        !id.is_empty() && self.read_local(|state| state.has_reply(id, &asker.actor.name, command))
     }
 
     /// The leader's address, when there is one and it isn't this server.

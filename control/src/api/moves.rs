@@ -52,7 +52,7 @@ impl Api {
         request: &MoveRequest,
     ) -> Result<MoveView, ApiError> {
         let id = MoveId::new(find::new_id("mv", asker, &*self.env.rng));
-        if self.was_done(&asker.request_id)
+        if self.was_done(asker, "StartMove")
             && let Ok(view) = self.show_move(id.as_str())
         {
             return Ok(view); // The answer to the first attempt was lost; what it named may be elsewhere by now.

@@ -80,3 +80,15 @@ async fn a_wrong_path_or_verb_is_a_problem_too() {
     assert_eq!((missing.status, missing.code().as_str()), (404, "unknown-workload"));
     server.stop().await;
 }
+
+#[tokio::test]
+async fn a_key_that_was_used_for_another_request_makes_no_retry() {
+    let server = Server::start().await;
+    let key = [("idempotency-key", "k1")];
+    assert_eq!(server.call("POST", "/api/v1/apps", &key, &app("web").to_string()).await.status, 201);
+    let ghost = server.call("DELETE", "/api/v1/apps/ghost", &key, "").await;
+    assert_eq!((ghost.status, ghost.code().as_str()), (404, "unknown-workload"));
+    let gone = server.call("DELETE", "/api/v1/apps/web", &[("idempotency-key", "k2")], "").await;
+    assert!(gone.status == 202 || gone.status == 204, "{}", gone.body);
+    server.stop().await;
+}

@@ -262,9 +262,9 @@ impl State {
         self.audit.values()
     }
 
-    /// Was a change with this request id made, and is its reply still kept for retries?
-    pub fn has_reply(&self, request_id: &str) -> bool {
-        self.replies.contains_key(request_id)
+    /// Was this command of this actor carried out with this request id, and is its reply still kept for retries?
+    pub fn has_reply(&self, request_id: &str, actor: &str, command: &str) -> bool {
+        self.replies.get(request_id).is_some_and(|stored| stored.actor == actor && stored.command == command)
     }
 
     /// How many replies are kept for retries.

@@ -139,7 +139,7 @@ pub async fn delete(
     let node = match id_of(&api, &name) {
         Ok(node) => node,
         // The first attempt was carried out and its answer was lost.
-        Err(_) if api.was_done(&asker.request_id) => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(_) if api.was_done(&asker, "DeleteNode") => return Ok(StatusCode::NO_CONTENT.into_response()),
         Err(missing) => return Err(missing),
     };
     api.propose(&asker.actor, &asker.request_id, Command::DeleteNode(DeleteNode { node: node.clone() })).await?;

@@ -87,7 +87,7 @@ pub async fn remove(
     let id = match id {
         Ok(id) => id,
         // The first attempt was carried out and its answer was lost.
-        Err(_) if api.was_done(&asker.request_id) => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(_) if api.was_done(&asker, "RemoveServer") => return Ok(StatusCode::NO_CONTENT.into_response()),
         Err(missing) => return Err(missing.into()),
     };
     let cluster = view(&api);

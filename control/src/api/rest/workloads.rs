@@ -193,7 +193,7 @@ pub async fn delete(
     let uid = match api.read_local(|state| find(state, kind, &name).map(|workload| workload.uid.clone())) {
         Ok(uid) => uid,
         // The first attempt was carried out and its answer was lost.
-        Err(_) if api.was_done(&asker.request_id) => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(_) if api.was_done(&asker, "DeleteWorkload") => return Ok(StatusCode::NO_CONTENT.into_response()),
         Err(missing) => return Err(missing),
     };
     let command = DeleteWorkload { uid, force: query.force, expect_revision: asker.if_match.map(Revision) };
