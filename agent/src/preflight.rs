@@ -149,7 +149,7 @@ fn unspent(error: EnrolError) -> EnrolError {
     match error {
         EnrolError::Refused { server, code, message, hint } if !code.starts_with("join-token") => {
             let next = if message.starts_with("name:") { "choose a name with --name".to_owned() } else { hint };
-            EnrolError::NotReady { what: format!("{server} says ({code}): {message}"), next }
+            EnrolError::Refused { server, code, message, hint: format!("the join token is unspent: {next}") }
         }
         other => other,
     }

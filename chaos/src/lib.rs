@@ -30,5 +30,6 @@ mod process;
 pub mod recorder;
 pub mod rocks_lane;
 pub mod run;
+pub mod shared;
 pub mod workload;
 pub mod world;

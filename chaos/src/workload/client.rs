@@ -18,6 +18,7 @@ use cara_scenario::{OpKind, PlannedOp};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use super::bodies::{app, declared_labels, finds_it_so, move_body, project, value_of};
 use super::history::Race;
 use super::rest::{Ask, Rest, Told};
 use super::{Phase, pick};
@@ -482,53 +483,4 @@ impl Client {
         let alive = alive.filter_map(|item| Some((item["metadata"]["name"].as_str()?.to_owned(), value_of(item))));
         self.shared.history().at_the_end = Some(alive.collect());
     }
-}
-
-/// What manifests say of machines that are still to come.
-pub fn declared_labels() -> Value {
-    json!({ "described": "before-it-came" })
-}
-
-/// A POST that changes nothing when all is as it asks for.
-fn finds_it_so(path: &str) -> bool {
-    ["cordon", "revoke-cert"].iter().any(|verb| path.ends_with(verb))
-}
-
-/// Less patient than usual: a simulated minute is short.
-fn move_body() -> Value {
-    json!({ "verify_timeout_s": 20, "attempts": 5, "interval_s": 1 })
-}
-
-fn app(name: &str, value: Option<u64>) -> Value {
-    let mut metadata = json!({ "name": name });
-    if let Some(value) = value {
-        metadata["annotations"] = json!({ "value": value.to_string() });
-    }
-    json!({
-        "apiVersion": "caravanserai/v1",
-        "kind": "App",
-        "metadata": metadata,
-        "spec": { "image": "busybox:1" },
-    })
-}
-
-/// Two services that share a network and a volume.
-fn project(name: &str, _value: Option<u64>) -> Value {
-    let service = |name: &str| {
-        json!({
-            "name": name,
-            "image": "busybox:1",
-            "volumeMounts": [{ "name": "data", "mountPath": "/data" }],
-        })
-    };
-    json!({
-        "apiVersion": "caravanserai/v1",
-        "kind": "Project",
-        "metadata": { "name": name },
-        "spec": { "services": [service("web"), service("db")], "volumes": [{ "name": "data", "type": "Managed" }] },
-    })
-}
-
-fn value_of(app: &Value) -> Option<u64> {
-    app["metadata"]["annotations"]["value"].as_str()?.parse().ok()
 }

@@ -1,6 +1,7 @@
 //! What clients do, as the plan says: they write and read registers (an annotation of an app), create, change and delete
 //! workloads, cordon and label nodes, let machines join, and race for tokens. And what they were told: the history.
 
+mod bodies;
 mod client;
 pub mod history;
 pub mod rest;
@@ -8,7 +9,8 @@ mod watcher;
 
 use cara_env::Rng;
 
-pub use client::{Part, client, declared_labels};
+pub use bodies::declared_labels;
+pub use client::{Part, client};
 pub use watcher::{SEEN_MAX, watch};
 
 /// What clients shall do.

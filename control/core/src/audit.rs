@@ -1,6 +1,6 @@
 //! What the audit says of a change: who asked from where, and the subject's revisions before and after.
 
-use crate::command::Command;
+use crate::command::{Command, EnrollNode, ReenrollNode};
 use crate::entry::Context;
 use crate::event::{Event, ObjectKind, ObjectRef};
 use crate::feature::Feature;
@@ -32,8 +32,9 @@ impl Before {
         let mut objects = subject.objects(state);
         match command {
             // What changes first is the token.
-            Command::EnrollNode(c) => {
-                let token = state.join_token_by_hash(&c.token_hash).map(|token| token.id.to_string());
+            Command::EnrollNode(EnrollNode { token_hash, .. })
+            | Command::ReenrollNode(ReenrollNode { token_hash, .. }) => {
+                let token = state.join_token_by_hash(token_hash).map(|token| token.id.to_string());
                 objects.extend(token.map(|id| object(ObjectKind::JoinToken, id)));
             }
             Command::RemoveServer(c) => objects.push(object(ObjectKind::Server, c.server.to_string())),

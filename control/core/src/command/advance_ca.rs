@@ -54,11 +54,11 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: AdvanceCa) -> Result<V
         RotationPhase::Distribute => {
             let rotation = Some(CaRotation { phase: RotationPhase::Renew, ..rotation });
             state.set_cluster(Cluster { rotation, ..cluster });
-            events.push(Event::CaTakenOver { ca: next });
+            events.insert(0, Event::CaTakenOver { ca: next });
         }
         RotationPhase::Renew => {
             state.set_cluster(replaced(cluster, rotation, next));
-            events.push(Event::CaRotated { ca: next });
+            events.insert(0, Event::CaRotated { ca: next });
         }
     }
     Ok(events)
