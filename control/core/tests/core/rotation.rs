@@ -139,7 +139,7 @@ fn a_step_that_would_shut_somebody_out_is_refused_and_names_them() {
     assert_eq!(who, "node a");
     let forced = advance(&world, true);
     let events = world.events(forced);
-    assert_eq!(events, ["NodeCertificateRevoked", "NodeSessionClosed", "NodeConnectionChanged", "CaTakenOver"]);
+    assert_eq!(events, ["CaTakenOver", "NodeCertificateRevoked", "NodeSessionClosed", "NodeConnectionChanged"]);
     assert!(world.state.node(&node).unwrap().certificate.as_ref().unwrap().revoked_at_ms.is_some());
     assert_eq!(held_back(&world), [("s1".into(), "certificate")]);
 }
