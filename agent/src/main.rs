@@ -92,9 +92,6 @@ struct RunArgs {
     /// Try everything that joining needs, spend nothing, and end
     #[arg(long)]
     preflight: bool,
-    /// How log lines look; RUST_LOG chooses which
-    #[arg(long, env = "CARA_LOG_FORMAT", value_enum, default_value_t = LogFormat::Pretty)]
-    log_format: LogFormat,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -40,8 +40,8 @@ flat() { tr -d '\n'; }
 # The first string (or number) of that name.
 json_field() { flat | grep -o "\"$1\": *\"[^\"]*\"" | sed -n 1p | sed 's/^"[^"]*": *"//; s/"$//'; }
 json_number() { flat | grep -o "\"$1\": *[0-9]*" | sed -n 1p | sed 's/^.*: *//'; }
-# The innermost object whose field has that value.
-json_object() { flat | grep -o '{[^{}]*}' | grep "\"$1\": *\"$2\"" | sed -n 1p; }
+# The innermost object whose field has that value, with the objects in it, which have none in turn.
+json_object() { flat | sed 's/^{//' | grep -oE '\{[^{}]*(\{[^{}]*\}[^{}]*)*\}' | grep "\"$1\": *\"$2\"" | sed -n 1p; }
 # What stands in `containers`.
 containers() { flat | grep -o '"containers": *\[.*'; }
 
