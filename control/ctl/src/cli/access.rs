@@ -45,7 +45,9 @@ pub enum TokensCommand {
     /// Take an API token back. It is refused from then on, and what it follows ends.
     Revoke {
         /// Id, or name if only one has it.
-        token: String,
+        // Not called "token": that is the caller's own, of every command.
+        #[arg(value_name = "TOKEN")]
+        which: String,
         /// Forget one that is revoked or expired, so that it is not listed any more.
         #[arg(long)]
         forget: bool,

@@ -20,7 +20,7 @@ pub(super) async fn run(cx: &Context, command: Option<TokensCommand>) -> Outcome
             let ttl_seconds = ttl.map(|ttl| ttl.as_secs());
             create(cx, &client, ApiTokenRequest { name, ability, scopes: scope, ttl_seconds, expires_at: None }).await
         }
-        TokensCommand::Revoke { token, forget } => revoke(cx, &client, &token, forget).await,
+        TokensCommand::Revoke { which, forget } => revoke(cx, &client, &which, forget).await,
     }
 }
 
