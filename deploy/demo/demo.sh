@@ -56,7 +56,7 @@ main() {
   step "it moves back, and the leader dies on the way" move_ledger kill_leader_once_it_moves
   step "all that it wrote is there" rows_are_there
   title "the token is lost"
-  step "cara-server makes another one on the machine of s2" recover_token
+  step "cara-server makes another one on the leader's machine" recover_token
   step "the lost one opens nothing any more" revoke_lost_token
   title "the end"
   step "delete both" delete_both
@@ -94,7 +94,7 @@ enrol() { # name
 
 recover_token() {
   LOST=$CARA_TOKEN
-  CARA_TOKEN=$("$BIN/cara-server" recover-token --data-dir "$DIR/s2" --output json 2>>"$DIR/ctl.log" | json_field token)
+  CARA_TOKEN=$("$BIN/cara-server" recover-token --data-dir "$DIR/$(leader)" --output json 2>>"$DIR/ctl.log" | json_field token)
   export CARA_TOKEN
   [ -n "$CARA_TOKEN" ] || return
   detail "$(ctl audit --limit 1 --no-headers | cut -f 3,5,6 | tr '\t' ' ')"
