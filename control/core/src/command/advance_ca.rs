@@ -32,13 +32,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: AdvanceCa) -> Result<V
         return Err(Rejected::StaleRotation { given, current });
     }
     let (nodes, servers): (Vec<_>, Vec<_>) = state.held_back().into_iter().partition(|of| of.kind == ObjectKind::Node);
-    let hinders = if cmd.force {
-        &servers
-    } else if servers.is_empty() {
-        &nodes
-    } else {
-        &servers
-    };
+    let hinders = if cmd.force || !servers.is_empty() { &servers } else { &nodes };
     if !hinders.is_empty() {
         return Err(Rejected::CaHeldBack { phase: rotation.phase.to_string(), who: some_names(hinders) });
     }

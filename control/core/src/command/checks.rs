@@ -192,6 +192,16 @@ pub(crate) fn check_join_token(
     }
 }
 
+/// The node that spent this token with this very key, still has that key and is not shut out: it asks again, because its answer
+/// was lost.
+pub(crate) fn came_in<'a>(state: &'a State, token_hash: &str, key_hash: &str) -> Option<&'a Node> {
+    let used = state.join_token_by_hash(token_hash)?.used.as_ref()?;
+    let node = state.node(&used.node)?;
+    let certificate = node.certificate.as_ref()?;
+    let has_it = used.key_hash == key_hash && certificate.key_hash == key_hash && certificate.revoked_at_ms.is_none();
+    has_it.then_some(node)
+}
+
 /// Refuses unless the token is for this node, or for none in particular.
 pub(crate) fn check_token_node(state: &State, token: &TokenId, node: &NodeId) -> Result<(), Rejected> {
     match state.join_token(token).and_then(|token| token.bound_node.as_ref()) {

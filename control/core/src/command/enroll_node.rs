@@ -35,7 +35,8 @@ pub struct EnrollNode {
 }
 
 pub(crate) fn apply(state: &mut State, cx: &Context, cmd: EnrollNode) -> Result<Vec<Event>, Rejected> {
-    if retried(state, &cmd) {
+    let known = super::came_in(state, &cmd.token_hash, &cmd.certificate.key_hash);
+    if known.is_some_and(|node| node.name == cmd.name) {
         return Ok(Vec::new());
     }
     let purpose = match state.join_token_by_hash(&cmd.token_hash) {
@@ -91,14 +92,6 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: EnrollNode) -> Result<
     });
     events.push(event);
     Ok(events)
-}
-
-/// True when the token was spent by this very key for a node that still has that key and is not revoked.
-fn retried(state: &State, cmd: &EnrollNode) -> bool {
-    let Some(used) = state.join_token_by_hash(&cmd.token_hash).and_then(|t| t.used.as_ref()) else { return false };
-    let certificate = state.node(&used.node).filter(|n| n.name == cmd.name).and_then(|n| n.certificate.as_ref());
-    used.key_hash == cmd.certificate.key_hash
-        && certificate.is_some_and(|c| c.key_hash == used.key_hash && c.revoked_at_ms.is_none())
 }
 
 fn check_new(state: &State, id: &NodeId) -> Result<(), Rejected> {

@@ -99,9 +99,9 @@ pub use transition_node::TransitionNode;
 pub use trust_ca::TrustCa;
 
 use checks::{
-    check_ca_pem, check_certificate, check_fingerprint_free, check_generation, check_hash, check_id, check_issuer,
-    check_message, check_not_moving, check_revision, check_sealed, check_session, check_text, check_token_node,
-    clip_facts, move_settings,
+    came_in, check_ca_pem, check_certificate, check_fingerprint_free, check_generation, check_hash, check_id,
+    check_issuer, check_message, check_not_moving, check_revision, check_sealed, check_session, check_text,
+    check_token_node, clip_facts, move_settings,
 };
 pub(crate) use checks::{check_join_token, check_node_name, clip};
 

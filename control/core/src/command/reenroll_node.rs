@@ -36,7 +36,8 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: ReenrollNode) -> Resul
     state.check_supports(Feature::Lifecycle)?;
     let node = state.node(&cmd.node).ok_or_else(|| Rejected::UnknownNode { node: cmd.node.to_string() })?;
     let name = node.name.clone();
-    if retried(state, &cmd) {
+    let known = super::came_in(state, &cmd.token_hash, &cmd.certificate.key_hash);
+    if known.is_some_and(|known| known.id == cmd.node) {
         return Ok(Vec::new());
     }
     let Some(last) = node.certificate.as_ref().map(|certificate| certificate.generation) else {
@@ -69,13 +70,4 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: ReenrollNode) -> Resul
         node.clone_seen = None;
     });
     Ok(events)
-}
-
-/// True when the token was spent by this very key for this node, which still has that key and is not revoked.
-fn retried(state: &State, cmd: &ReenrollNode) -> bool {
-    let Some(used) = state.join_token_by_hash(&cmd.token_hash).and_then(|t| t.used.as_ref()) else { return false };
-    let certificate = state.node(&used.node).and_then(|node| node.certificate.as_ref());
-    used.node == cmd.node
-        && used.key_hash == cmd.certificate.key_hash
-        && certificate.is_some_and(|c| c.key_hash == used.key_hash && c.revoked_at_ms.is_none())
 }
