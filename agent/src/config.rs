@@ -89,6 +89,11 @@ impl Config {
         self.data_dir.join("identity.json")
     }
 
+    /// A machine with one of these needs no join token.
+    pub fn identity_files(&self) -> [PathBuf; 2] {
+        [self.identity_file(), self.reenrolled_file()]
+    }
+
     /// The identity before the last renewal, until a server has accepted the new one.
     pub(crate) fn previous_file(&self) -> PathBuf {
         self.data_dir.join("identity.json.prev")

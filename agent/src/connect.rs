@@ -209,10 +209,10 @@ impl Connector {
 
     /// What to do when the certificate has run out while the node was away.
     fn expired(&self) -> Option<String> {
-        let identity = self.ground.keeper.identity();
-        let (_, until_s) = identity.validity().ok()?;
-        let now_s = i64::try_from(self.ground.env.clock.wall_ms() / 1000).ok()?;
-        (until_s < now_s).then(|| format!("this node's certificate has expired: {}", self.come_back()))
+        let leaf = self.ground.keeper.identity().leaf().ok()?;
+        let now_ms = self.ground.env.clock.wall_ms();
+        (leaf.until_ms / 1000 < now_ms / 1000)
+            .then(|| format!("this node's certificate has expired: {}", self.come_back()))
     }
 
     fn refused(&self, refused: &Denial) -> String {

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use cara_env::{Env, Files};
-use cara_transport::{Peer, Role, Tls, TlsError, fingerprint};
+use cara_transport::{Leaf, Peer, Role, Tls, TlsError, fingerprint};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde::{Deserialize, Serialize};
@@ -120,12 +120,9 @@ impl Identity {
         Err(format!("the certificate is for {named}, not for {}", Peer::uri(&self.cluster_id, &role)))
     }
 
-    /// The certificate's validity in seconds since 1970: from, until.
-    pub(crate) fn validity(&self) -> Result<(i64, i64), String> {
-        let der = self.certificate_der()?;
-        let (_, certificate) = x509_parser::parse_x509_certificate(&der).map_err(|e| e.to_string())?;
-        let validity = certificate.validity();
-        Ok((validity.not_before.timestamp(), validity.not_after.timestamp()))
+    /// Until when the certificate is good, and when the next one is due.
+    pub(crate) fn leaf(&self) -> Result<Leaf, String> {
+        Leaf::of(&self.certificate_pem)
     }
 
     /// SHA-256 of each CA that it trusts, hex.

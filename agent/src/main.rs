@@ -150,8 +150,7 @@ async fn run(args: RunArgs) -> anyhow::Result<()> {
     config.backoff_max = Duration::from_secs(args.backoff_max.max(1));
     config.backoff_min = config.backoff_min.min(config.backoff_max);
     // An enrolled node needs none; one that is left in the environment must not stop it.
-    let known = ["identity.json", "identity.json.reenrolled"];
-    if args.preflight || !known.iter().any(|file| args.data_dir.join(file).exists()) {
+    if args.preflight || !config.identity_files().iter().any(|file| file.exists()) {
         config.token = args.token.as_deref().map(str::parse::<JoinToken>).transpose()?;
     }
     let _lock = lock(&args.data_dir, "lock", "another cara-agent uses")?;

@@ -56,9 +56,9 @@ pub(crate) async fn keep_renewed(renewer: Renewer) {
     let Renewer { env, keeper, .. } = &renewer;
     let mut backoff = Backoff::new(RETRY_MIN, RETRY_MAX);
     let jitter = env.rng.below(1000);
-    let due_in = || match keeper.identity().validity() {
+    let due_in = || match keeper.identity().leaf() {
         Ok(_) if keeper.is_renewal_asked() => Duration::ZERO,
-        Ok(validity) => until_due(validity, jitter, env.clock.wall_ms()),
+        Ok(leaf) => leaf.due_in(jitter, env.clock.wall_ms()),
         Err(problem) => {
             tracing::error!("can't read the node's certificate: {problem}");
             LOOK_AGAIN
@@ -92,15 +92,6 @@ pub(crate) async fn keep_renewed(renewer: Renewer) {
             }
         }
     }
-}
-
-/// How long until the renewal is due. `jitter` in thousandths of a twentieth of the certificate's life.
-fn until_due((from_s, until_s): (i64, i64), jitter: u64, now_ms: u64) -> Duration {
-    let from_ms = u64::try_from(from_s).unwrap_or_default().saturating_mul(1000);
-    let until_ms = u64::try_from(until_s).unwrap_or_default().saturating_mul(1000);
-    let life = until_ms.saturating_sub(from_ms);
-    let due = from_ms + life / 3 * 2 + life / 20_000 * jitter;
-    Duration::from_millis(due.saturating_sub(now_ms))
 }
 
 impl Renewer {
@@ -162,19 +153,5 @@ impl Renewer {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn due_after_two_thirds_of_life_and_up_to_a_twentieth_more() {
-        let life = (1_000, 91_000); // 90 000 s
-        assert_eq!(until_due(life, 0, 1_000_000), Duration::from_secs(60_000));
-        assert_eq!(until_due(life, 1000, 1_000_000), Duration::from_secs(64_500));
-        assert_eq!(until_due(life, 0, 61_000_000), Duration::ZERO);
-        assert_eq!(until_due(life, 1000, 99_000_000), Duration::ZERO);
     }
 }

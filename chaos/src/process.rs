@@ -81,8 +81,7 @@ pub(crate) async fn run_agent(
     if shared.is_old(&boot.name) {
         config.feature_level = OLD_LEVEL;
     }
-    let has = |file: &str| boot.env.files.read(&Path::new(AGENT_DIR).join(file)).is_ok();
-    if !has("identity.json") && !has("identity.json.reenrolled") {
+    if !config.identity_files().iter().any(|file| boot.env.files.read(file).is_ok()) {
         config.token = match token {
             Some(token) => Some(token),
             None => Some(mint(&boot.env, &shared, "nodes/join-tokens", &servers).await),

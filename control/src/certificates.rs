@@ -18,12 +18,11 @@
 use std::time::Duration;
 
 use cara_core::ServerId;
-use cara_transport::Role;
+use cara_transport::{Leaf, Role};
 
 use crate::api::SharedApi;
 use crate::api::certificates::{Attested, Renewed};
 use crate::error::chain;
-use crate::leaf::Leaf;
 use crate::pki;
 
 /// The clock may step, so the time that is left is computed anew at least this often.

@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cara_env::Env;
-use cara_transport::{Tls, TlsError};
+use cara_transport::{Leaf, Tls, TlsError};
 
 use crate::identity::{IdentityError, ServerIdentity};
-use crate::leaf::Leaf;
 
 /// Why a change was not taken.
 #[derive(Debug, thiserror::Error)]

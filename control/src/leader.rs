@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use crate::api::SharedApi;
 use crate::error::ApiError;
 use crate::membership;
+use crate::wire::millis;
 
 /// Passes are at least this far apart: a burst of changes costs one pass, not a hundred.
 const PASS_SPACING: Duration = Duration::from_millis(100);
@@ -86,9 +87,9 @@ pub fn still_leads(api: &SharedApi, term: u64) -> bool {
 
 async fn lead(api: &SharedApi, term: u64) {
     let settings = Settings {
-        heartbeat_timeout_ms: u64::try_from(api.config.agent_timeout().as_millis()).unwrap_or(u64::MAX),
+        heartbeat_timeout_ms: millis(api.config.agent_timeout()),
         feature_level_max: api.config.feature_level_max,
-        pending_stale_ms: u64::try_from(api.config.pending_stale_after.as_millis()).unwrap_or(u64::MAX),
+        pending_stale_ms: millis(api.config.pending_stale_after),
         ..Settings::default()
     };
     let since_ms = if cara_env::planted("fresh-window-missing-after-election") { 0 } else { api.mono_ms() };

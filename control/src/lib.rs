@@ -19,7 +19,6 @@ mod dispatch;
 mod engines;
 mod keeper;
 mod leader;
-mod leaf;
 mod level;
 mod machine;
 mod membership;

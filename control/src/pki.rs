@@ -20,6 +20,7 @@ use rcgen::{
 use x509_parser::prelude::FromDer as _;
 
 use crate::identity::to_hex;
+use crate::wire::millis;
 
 /// Bytes of the sealing key.
 pub const SEALING_KEY_LEN: usize = 32;
@@ -251,11 +252,6 @@ fn params(env: &Env, name: &str, life: Duration) -> CertificateParams {
     serial[0] &= 0x7f; // A serial number is positive.
     params.serial_number = Some(SerialNumber::from_slice(&serial));
     params
-}
-
-/// Whole milliseconds.
-pub(crate) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn at(ms: u64) -> time::OffsetDateTime {

@@ -23,6 +23,6 @@ pub use event::watch_event;
 pub use host::reached_at;
 pub use moves::{app_move_view, kind_of_word, kind_word, move_view, node_name, phases_of};
 pub use node::{Around, node_manifest, node_view};
-pub use time::{parse_time, rfc3339};
+pub use time::{millis, parse_time, rfc3339};
 pub use workload::{apply_workload, kind_of, kind_path};
 pub use workload_view::workload_view;

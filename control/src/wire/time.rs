@@ -1,6 +1,13 @@
 //! Times: milliseconds inside, RFC 3339 UTC outside.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
+
+/// Whole milliseconds.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// RFC 3339 in UTC with seconds; empty for 0, which means "never".
 pub fn rfc3339(ms: u64) -> String {

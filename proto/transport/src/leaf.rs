@@ -1,4 +1,4 @@
-//! A server's own certificate, read: until when it is good, and when the next one is due.
+//! A machine's own certificate, read: until when it is good, and when the next one is due.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl Leaf {
         let ms = |seconds: i64| u64::try_from(seconds).unwrap_or_default().saturating_mul(1000);
         let validity = parsed.validity();
         Ok(Self {
-            fingerprint: cara_transport::fingerprint(&der),
+            fingerprint: crate::fingerprint(&der),
             from_ms: ms(validity.not_before.timestamp()),
             until_ms: ms(validity.not_after.timestamp()),
         })
@@ -41,7 +41,7 @@ impl Leaf {
     }
 
     /// How long until two thirds of its life have passed, and up to a twentieth more: `jitter` in thousandths of that, so
-    /// that servers which were set up together don't renew together.
+    /// that machines which were set up together don't renew together.
     pub fn due_in(&self, jitter: u64, now_ms: u64) -> Duration {
         let life = self.until_ms.saturating_sub(self.from_ms);
         let due = self.from_ms + life / 3 * 2 + life / 20_000 * jitter;
@@ -63,7 +63,9 @@ mod tests {
         let leaf = Leaf { from_ms: 1_000_000, until_ms: 91_000_000, ..Leaf::default() };
         assert_eq!(leaf.due_in(0, 1_000_000), Duration::from_secs(60_000));
         assert_eq!(leaf.due_in(1000, 1_000_000), Duration::from_secs(64_500));
+        assert_eq!(leaf.due_in(0, 61_000_000), Duration::ZERO);
         assert_eq!(leaf.due_in(0, 70_000_000), Duration::ZERO);
+        assert_eq!(leaf.due_in(1000, 99_000_000), Duration::ZERO);
         assert!(leaf.is_valid(1_000_000) && !leaf.is_valid(999_999) && !leaf.is_valid(91_000_000));
     }
 }

@@ -17,6 +17,7 @@
 //! Invariant: nothing here knows a route, a message or a rule of the domain.
 
 mod dial;
+mod leaf;
 mod peer;
 mod pin;
 mod serve;
@@ -25,6 +26,7 @@ mod tls;
 mod token;
 
 pub use dial::{ConnectError, connect, connect_stream};
+pub use leaf::Leaf;
 pub use peer::{Caller, Peer, Role, Unanswered, fingerprint};
 pub use serve::{Limits, Refusal, serve};
 pub use tls::{Identity, Tls, TlsError, pinned};

@@ -5,9 +5,9 @@ use cara_core::instance::{Claim, Holder, Patience, Verdict, judge};
 use cara_core::{Command, Epoch, NodeId, Rejected};
 use cara_proto::agent::{Hello, Instance};
 
-use super::session::millis;
 use crate::api::Api;
 use crate::error::ApiError;
+use crate::wire::millis;
 
 /// Agents draw ids of 32 digits; of a longer one nothing is kept.
 const INSTANCE_BYTES_MAX: usize = 64;

@@ -5,7 +5,8 @@ use cara_proto::agent::{EnrollRequest, EnrollResponse};
 use super::dial_back;
 use crate::api::Api;
 use crate::error::ApiError;
-use crate::pki::{BACKDATE, Issued, millis};
+use crate::pki::{BACKDATE, Issued};
+use crate::wire::millis;
 
 /// What to do about an address that the leader can't dial.
 const UNREACHABLE: &str = "give the agent an address with --advertise that the servers can dial, and open the port of \

@@ -33,7 +33,7 @@ use super::{instance, report};
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
 use crate::sessions::{Opened, Order, Rate};
-use crate::wire;
+use crate::wire::{self, millis};
 
 /// Frames that wait for a slow agent; desired sets are whole, so the newest would do.
 const FRAMES: usize = 16;
@@ -314,10 +314,6 @@ impl Session {
         self.send(To::Goodbye(goodbye)).await;
         reason
     }
-}
-
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Api {

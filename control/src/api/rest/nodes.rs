@@ -1,7 +1,6 @@
 //! `/api/v1/nodes`.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Body;
@@ -19,7 +18,7 @@ use super::{Asker, body};
 use crate::api::find::node as find;
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
-use crate::wire::{Around, Warnings, node_manifest, node_view, rfc3339};
+use crate::wire::{Around, Warnings, millis, node_manifest, node_view, rfc3339};
 
 /// The most events that a node keeps, and so the most that can be asked for.
 const EVENTS_MAX: usize = 200;
@@ -29,7 +28,6 @@ const EVENTS_DEFAULT: usize = 50;
 pub(super) fn view(api: &Api, state: &Domain, node: &Node) -> NodeManifest {
     let now_ms = api.env.clock.wall_ms();
     let heard = api.sessions.last_heard(&node.id).map(|mono| now_ms.saturating_sub(api.mono_ms().saturating_sub(mono)));
-    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let around = Around {
         now_ms,
         last_heard_ms: heard,
