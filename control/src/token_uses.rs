@@ -4,7 +4,7 @@
 //! A follower tells the leader what it noted. What is lost with a server is some minutes of it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cara_core::command::{ApiTokenUse, CheckpointTokenUse};
@@ -23,9 +23,9 @@ struct Noted {
     written_ms: u64,
 }
 
-/// What one server noted. Clones share it. At most as many as there are tokens.
-#[derive(Debug, Clone, Default)]
-pub struct TokenUses(Arc<Mutex<BTreeMap<TokenId, Noted>>>);
+/// What one server noted. At most as many as there are tokens.
+#[derive(Debug, Default)]
+pub struct TokenUses(Mutex<BTreeMap<TokenId, Noted>>);
 
 impl TokenUses {
     fn noted(&self) -> MutexGuard<'_, BTreeMap<TokenId, Noted>> {

@@ -132,16 +132,19 @@ impl Api {
         self.read_local(|state| state.cluster().map(|of| (of.bundle_pem(), of.trust_epoch))).unwrap_or_default()
     }
 
-    /// An agent has said which CAs it trusts. Recorded if the newest is among them and that is news.
-    pub async fn note_trust(&self, node: &NodeId, trusted: &[String]) {
-        let news = self.read_local(|state| {
+    /// The newest CA, if it is among those that the node's agent says it trusts, and that is news.
+    pub fn newly_trusted(&self, node: &NodeId, trusted: &[String]) -> Option<u64> {
+        self.read_local(|state| {
             let cluster = state.cluster().filter(|_| state.supports(cara_core::Feature::Lifecycle))?;
             let certificate = state.node(node)?.certificate.as_ref().filter(|of| of.revoked_at_ms.is_none())?;
             let newest = cluster.rotation.as_ref().map_or(&cluster.ca_cert_pem, |next| &next.certificate_pem);
             let is_news = certificate.newest_trusted() < cluster.newest_ca();
             (is_news && trusted.contains(&ca_fingerprint(newest))).then(|| cluster.newest_ca())
-        });
-        let Some(ca) = news else { return };
+        })
+    }
+
+    /// Records that a node trusts this CA.
+    pub async fn record_trust(&self, node: &NodeId, ca: u64) {
         let command = TrustCa { server: ServerId(0), node: node.clone(), ca };
         if let Err(error) = self.propose(&format!("node:{node}"), "", Command::TrustCa(command)).await {
             tracing::debug!(%node, %error, "what the agent trusts is not recorded; it says so again");

@@ -51,15 +51,12 @@ impl State {
         let Entry { request_id, actor, command, caller, .. } = entry;
         let (name, audited) = (command.name(), command.is_audited());
         let subject = Subject::of(&command, self);
-        let before = Before::of(&command, &subject, self);
+        let before = audited.then(|| Before::of(&command, &subject, self));
         let events = self.apply(cx, command)?;
         let answer = subject.answer(self, &events);
         let reply = Reply { revision: cx.revision, changed: !events.is_empty(), answer };
         let skipped = planted("audit-skips-forwarded") && actor == "forwarded";
-        if audited
-            && !skipped
-            && let Some(first) = events.first()
-        {
+        if !skipped && let (Some(before), Some(first)) = (before, events.first()) {
             let asked = Asked { actor: actor.clone(), request_id: request_id.clone(), caller, command: name };
             self.push_audit(before.record(self, cx, asked, first));
         }

@@ -91,7 +91,7 @@ pub async fn open(
     }
     let (reports_in, reports) = watch::channel(None);
     let session = Session { api: api.clone(), node, epoch, to_agent, reports: reports_in, unanswered, presented };
-    session.note_trust(hello.trusted_cas);
+    session.note_trust(&hello.trusted_cas);
     // Whoever copies from this node learns here where it answers.
     api.read_local(|state| state.moves_on(&session.node).map(|mv| mv.target.clone()).collect::<Vec<_>>())
         .iter()
@@ -220,7 +220,7 @@ impl Session {
             }
             Some(From::Report(report)) => {
                 self.note(&report);
-                self.note_trust(report.trusted_cas.clone());
+                self.note_trust(&report.trusted_cas);
                 self.reports.send_replace(Some(report));
                 true
             }

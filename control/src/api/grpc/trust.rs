@@ -51,13 +51,11 @@ impl Session {
         self.send(To::Trust(Trust { ca_pem, epoch, renew })).await
     }
 
-    /// Keeps what the agent trusts. Nobody waits for that: it says so again.
-    pub(super) fn note_trust(&self, trusted: Vec<String>) {
-        if trusted.is_empty() {
-            return;
-        }
+    /// Keeps what the agent trusts, when that is news. Nobody waits for that: it says so again.
+    pub(super) fn note_trust(&self, trusted: &[String]) {
+        let Some(ca) = self.api.newly_trusted(&self.node, trusted) else { return };
         let (api, node) = (self.api.clone(), self.node.clone());
-        drop(cara_env::spawn(async move { api.note_trust(&node, &trusted).await }));
+        drop(cara_env::spawn(async move { api.record_trust(&node, ca).await }));
     }
 
     fn is_of_former_ca(&self) -> bool {
