@@ -1,6 +1,8 @@
 //! One document: which kind it is, and whether it is right. The shapes are the types of `cara-proto`, which refuse
 //! unknown fields; the limits keep alias bombs and endless nesting from costing more than a moment.
 
+use std::borrow::Cow;
+
 use cara_proto::rest::{API_VERSION, NodeManifest, WorkloadManifest};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -32,13 +34,20 @@ struct Head {
 /// Checks all documents of one file: the right ones, and what is wrong with the others.
 pub fn parse(file: &str, text: &str) -> (Vec<Manifest>, Vec<Flaw>) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
-    for document in split(text) {
+    let text = with_line_feeds(text);
+    for document in split(&text) {
         match check(file, &document) {
             Ok(manifest) => good.push(manifest),
             Err(flaw) => bad.push(flaw),
         }
     }
     (good, bad)
+}
+
+/// The text with one kind of line break. YAML 1.2 (5.4) has three and reads them alike, the lone carriage return among them;
+/// lines are counted here as well, and must be the same lines.
+fn with_line_feeds(text: &str) -> Cow<'_, str> {
+    if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n").into() } else { text.into() }
 }
 
 fn check(file: &str, document: &Document<'_>) -> Result<Manifest, Flaw> {
@@ -246,6 +255,16 @@ mod tests {
         flaw_has("- 1\n- 2\n", &["f.yaml:1"]);
         flaw_has("{", &["f.yaml:1"]);
         flaw_has("just words", &["f.yaml:1"]);
+    }
+
+    #[test]
+    fn every_line_break_of_yaml_counts() {
+        for line_break in ["\n", "\r\n", "\r"] {
+            let two = format!("{APP}---\n{}", APP.replace("image:", "imagee:")).replace('\n', line_break);
+            let (good, bad) = parse("f.yaml", &two);
+            assert_eq!((good.len(), bad.len()), (1, 1), "{two:?} {bad:?}");
+            assert!(bad[0].place.starts_with("f.yaml:9:"), "{bad:?}");
+        }
     }
 
     #[test]
