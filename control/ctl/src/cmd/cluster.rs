@@ -1,13 +1,12 @@
 //! `cluster rotate-ca`: replaces the CA, and tells how far that is and who holds it back.
 
-use std::io::{BufRead as _, IsTerminal as _};
-
 use cara_proto::rest::{CaRotateRequest, CaView};
 
 use super::Context;
+use super::ask::Question;
 use crate::cli::{ClusterCommand, RotateCa};
 use crate::client::Client;
-use crate::failure::{Failure, Outcome, exit};
+use crate::failure::Outcome;
 use crate::out::Table;
 use crate::wait::{Progress, rest};
 
@@ -46,25 +45,20 @@ pub(super) async fn run(cx: &Context, command: ClusterCommand) -> Outcome {
     Ok(())
 }
 
-/// Asks for a word to be typed, unless `yes`. Without a terminal it refuses instead of waiting for ever.
+/// Asks for a word to be typed, unless `yes`.
 fn confirm(cx: &Context, args: &RotateCa) -> Outcome {
     if args.yes {
         return Ok(());
     }
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage("the CA is replaced only when that is confirmed")
-            .why("stdin is no terminal, so nobody can be asked")
-            .next("add --yes"));
-    }
     // Without nodes is what can't be taken back: they must enrol again.
     let word = if args.force { "force" } else { "rotate" };
-    cx.ui.note(&format!("Type {word} to go on:"));
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    if read.is_ok() && line.trim() == word {
-        return Ok(());
-    }
-    Err(Failure::new(exit::CONFLICT, "not-confirmed", "nothing was changed").why("another word was typed"))
+    let question = Question {
+        unasked: "the CA is replaced only when that is confirmed".to_owned(),
+        prompt: format!("Type {word} to go on:"),
+        untouched: "nothing was changed".to_owned(),
+        why: "another word was typed",
+    };
+    question.put(cx, |line| line == word)
 }
 
 async fn until_stable(cx: &Context, client: &Client, begun: CaView) -> Outcome<CaView> {

@@ -14,16 +14,16 @@ mod region;
 mod volumes;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use cara_proto::rest::{Accepts, ConnectionEvent, JoinTokenRequest, List, MintedToken};
 use serde_json::{Value, json};
 
+use super::ask::confirm_deletion;
 use super::{Context, get, segment, with_suggestion};
 use crate::cli::{NodesCommand, NodesList};
 use crate::client::{Answer, Client, ClientError};
-use crate::failure::{Failure, Outcome, exit};
+use crate::failure::{Failure, Outcome};
 use crate::kind::Kind;
 use crate::view;
 
@@ -170,30 +170,10 @@ async fn accepts(cx: &Context, client: &Client, node: &str, wanted: [Option<bool
 
 /// Deletes a node after its name was typed.
 pub(super) async fn delete(cx: &Context, client: &Client, node: &str, yes: bool) -> Outcome {
-    confirm(cx, "node", node, yes)?;
+    confirm_deletion(cx, "node", node, yes)?;
     about(client, node, client.delete(&path(node, ""))).await?;
     cx.ui.data(&format!("node/{node} deleted"));
     Ok(())
-}
-
-/// Asks for a name to be typed, unless `yes`. Without a terminal it refuses instead of waiting for ever.
-pub(super) fn confirm(cx: &Context, kind: &str, name: &str, yes: bool) -> Outcome {
-    if yes {
-        return Ok(());
-    }
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage(format!("{kind}/{name} is deleted for good only when that is confirmed"))
-            .why("stdin is no terminal, so nobody can be asked")
-            .next("add --yes"));
-    }
-    cx.ui.note(&format!("This removes {kind} {name:?} from the cluster for good. Type its name to confirm:"));
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    if read.is_ok() && line.trim() == name {
-        return Ok(());
-    }
-    Err(Failure::new(exit::CONFLICT, "not-confirmed", format!("{kind}/{name} was not touched"))
-        .why("another name was typed"))
 }
 
 async fn events(cx: &Context, client: &Client, node: &str, limit: u32) -> Outcome {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use cara_proto::rest::{ClusterView, JoinTokenRequest, MintedToken};
 
 use super::Context;
-use super::nodes::confirm;
+use super::ask::confirm_deletion;
 use crate::cli::ServersCommand;
 use crate::client::Client;
 use crate::failure::{Failure, Outcome, exit};
@@ -67,7 +67,7 @@ async fn remove(cx: &Context, client: &Client, wanted: &str, yes: bool) -> Outco
     let left = cluster.voters.saturating_sub(u64::from(server.voter));
     let margin = left.saturating_sub(left / 2 + 1);
     cx.ui.note(&format!("plan: remove {} ({}); {left} voters remain and can lose {margin}", server.name, server.role));
-    confirm(cx, "server", &server.name, yes)?;
+    confirm_deletion(cx, "server", &server.name, yes)?;
     client.delete(&format!("/servers/{}", server.id)).await?;
     cx.ui.data(&format!("server/{} removed", server.name));
     Ok(())

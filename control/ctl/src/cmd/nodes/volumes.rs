@@ -3,9 +3,10 @@
 use cara_proto::rest::{Items, NodeVolume};
 use serde_json::Value;
 
-use super::{about, confirm};
+use super::about;
 use crate::cli::Volumes as Words;
 use crate::client::Client;
+use crate::cmd::ask::confirm_deletion;
 use crate::cmd::{Context, answer, segment};
 use crate::failure::{Failure, Outcome, exit};
 use crate::out::{bytes, clean};
@@ -27,7 +28,7 @@ pub(super) async fn run(cx: &Context, client: &Client, words: &Words) -> Outcome
 /// Says what it is, asks, and has it removed.
 async fn remove(cx: &Context, client: &Client, node: &str, item: &NodeVolume, yes: bool) -> Outcome {
     cx.ui.note(&described(node, item));
-    confirm(cx, "volume", &item.engine_name, yes)?;
+    confirm_deletion(cx, "volume", &item.engine_name, yes)?;
     let path = super::path(node, &format!("/volumes/{}", segment(&item.engine_name)));
     let done = client.delete(&path).await?;
     // Without a body it is gone already.
