@@ -104,6 +104,13 @@ impl Claims {
     pub fn left(&mut self, node: &NodeId, now_ms: u64) {
         self.left.insert(node.clone(), now_ms);
     }
+
+    /// Forgets nodes that are gone.
+    pub fn retain(&mut self, is_there: impl Fn(&NodeId) -> bool) {
+        self.claims.retain(|node, _| is_there(node));
+        self.spoke.retain(|node, _| is_there(node));
+        self.left.retain(|node, _| is_there(node));
+    }
 }
 
 #[cfg(test)]
@@ -153,5 +160,18 @@ mod tests {
         claims.spoke(&node, 2);
         let known = claims.ask(&node, "b", 800, PATIENCE);
         assert_eq!((known.left_ms, known.began_ms, known.spoke), (700, 500, 3));
+    }
+
+    #[test]
+    fn a_node_that_is_gone_is_forgotten() {
+        let (mut claims, [node, gone]) = (Claims::default(), ["nd_1", "nd_2"].map(NodeId::from));
+        for node in [&node, &gone] {
+            claims.spoke(node, 3);
+            claims.left(node, 700);
+            claims.ask(node, "b", 800, PATIENCE);
+        }
+        claims.retain(|known| *known == node);
+        assert_eq!([claims.spoke.len(), claims.left.len(), claims.claims.len()], [1, 1, 1]);
+        assert_eq!(claims.ask(&node, "b", 800, PATIENCE).left_ms, 700);
     }
 }

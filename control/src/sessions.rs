@@ -199,6 +199,7 @@ impl Sessions {
         inner.cuts.retain(|node, _| is_there(node));
         inner.links.retain(|node, _| is_there(node));
         inner.heard.retain(|node, _| is_there(node));
+        inner.claims.retain(is_there);
     }
 
     /// The node was heard.

@@ -18,11 +18,20 @@ pub fn preflight(state: &State, token_hash: &str, key_hash: &str, name: &str, at
     if token.used.as_ref().is_some_and(|used| used.key_hash == key_hash) {
         return Ok(()); // The same machine asks again, after an answer that was lost.
     }
+    let cx = Context { at_ms, revision: state.revision() };
+    if let Some(bound) = &token.bound_node {
+        // It goes by the node that the token is for, whatever the machine calls itself.
+        let node = state.node(bound).ok_or_else(|| Rejected::UnknownNode { node: bound.to_string() })?;
+        check_join_token(state, &cx, token_hash, TokenPurpose::Reenroll, &node.name)?;
+        return match node.certificate {
+            Some(_) => Ok(()),
+            None => Err(Rejected::NodeNotEnrolled { node: node.name.clone() }),
+        };
+    }
     let purpose = match token.purpose {
         TokenPurpose::Reenroll => TokenPurpose::Reenroll,
         TokenPurpose::Node | TokenPurpose::Server => TokenPurpose::Node,
     };
-    let cx = Context { at_ms, revision: state.revision() };
     check_join_token(state, &cx, token_hash, purpose, name)?;
     check_node_name(state, "name", name)?;
     match state.node_by_name(name) {

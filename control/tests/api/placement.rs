@@ -15,9 +15,11 @@ async fn a_selector_moves_and_restarts_nothing() {
     let before = server.get("/api/v1/apps/web/placement").await.json();
     assert_eq!((&before["node_name"], &before["node_id"]), (&json!("a"), &json!(a.id)));
     assert_eq!(before["eligible_node_ids"].as_array().unwrap().len(), 2);
-    let set = server.put("/api/v1/apps/web/placement", &json!({ "node_selector": { "disk": "ssd" } })).await;
-    assert_eq!(set.status, 200, "{}", set.body);
-    let after = set.json();
+    let ssd = json!({ "node_selector": { "disk": "ssd" } }).to_string();
+    let set = async || server.call("PUT", "/api/v1/apps/web/placement", &[("idempotency-key", "ssd")], &ssd).await;
+    let (first, again) = (set().await, set().await);
+    assert_eq!((first.status, &first.body), (200, &again.body), "a retry gets the same answer");
+    let after = first.json();
     assert_eq!((&after["node_name"], &after["eligible_node_ids"]), (&json!("a"), &json!([])));
     assert!(after["rejected"].as_array().unwrap().contains(&json!({ "node": "b", "reason": "lacks label disk=ssd" })));
     let web = server.get("/api/v1/apps/web").await.json();

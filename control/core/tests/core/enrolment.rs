@@ -49,6 +49,27 @@ fn a_machine_whose_answer_was_lost_asks_again_and_is_welcome() {
 }
 
 #[test]
+fn a_token_for_one_node_goes_by_that_node_whatever_the_machine_calls_itself() {
+    let mut world = World::that_knows(Feature::Lifecycle);
+    let node = world.node("a");
+    for (token, life_ms) in [(70, 10), (71, 1_000)] {
+        let (id, expires_at_ms) = (format!("back-{token}").as_str().into(), world.at_ms + life_ms);
+        world.ok(MintReenrollToken { id, hash: hash(token), node: node.clone(), expires_at_ms });
+        assert_eq!(ask(&world, token, "renamed-host"), Ok(()));
+    }
+    let back = |token| ReenrollNode {
+        token_hash: hash(token),
+        node: node.clone(),
+        certificate: certificate(token),
+        ..Default::default()
+    };
+    world.at_ms += 100;
+    assert_eq!(Err(world.refused(back(70))), ask(&world, 70, "renamed-host"));
+    world.ok(back(71));
+    assert_eq!(ask(&world, 71, "renamed-host"), Err("join-token-spent"));
+}
+
+#[test]
 fn names_that_came_before_the_rule_stay() {
     let mut world = World::new();
     world.node("7rack");
