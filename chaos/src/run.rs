@@ -409,7 +409,7 @@ impl Run {
                 let label = format!("{} ({})", fault.kind, fault.id);
                 fault.hosts.iter().for_each(|host| recorder.fault(host, &label, fault.from, fault.to.unwrap_or(now)));
             }
-            for (node, engine) in &self.cluster.engines {
+            for (node, engine) in self.cluster.every_engine() {
                 recorder.containers(node, &engine.starts(), now);
             }
             let history = self.cluster.shared.history();

@@ -59,6 +59,8 @@ pub struct Cluster {
     pub clients: Vec<String>,
     /// The container engine of each node.
     pub engines: BTreeMap<String, MemoryHandle>,
+    /// Those of machines that are off for good.
+    former_engines: BTreeMap<String, MemoryHandle>,
     /// How wrong each machine's clocks run from birth, in parts per million.
     drifts: BTreeMap<String, i64>,
     /// Servers with an empty disk, which join anew once an operator has taken the old one out.
@@ -106,6 +108,7 @@ impl Cluster {
             excused: BTreeSet::new(),
             clients: names("client", 1, shape.clients),
             engines: BTreeMap::new(),
+            former_engines: BTreeMap::new(),
             drifts: BTreeMap::new(),
             anew: BTreeSet::new(),
             clones: BTreeMap::new(),
@@ -221,7 +224,13 @@ impl Cluster {
         self.agents.retain(|agent| *agent != name);
         if let Some(engine) = self.engines.remove(&name) {
             engine.exit_all();
+            self.former_engines.insert(name, engine);
         }
+    }
+
+    /// Every engine that there was, by machine: what a machine ran that is off for good, it ran.
+    pub fn every_engine(&self) -> impl Iterator<Item = (&String, &MemoryHandle)> {
+        self.engines.iter().chain(&self.former_engines)
     }
 
     /// From its next start on the machine runs today's release.

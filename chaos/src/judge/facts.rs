@@ -57,7 +57,7 @@ fn is_only_staged(engine: &MemoryHandle, volume: &Object) -> bool {
 /// Every container that ever ran, as the engines remember it.
 pub fn copies(cluster: &Cluster, stateful: &BTreeSet<String>) -> Vec<Copy> {
     let mut copies = Vec::new();
-    for (node, engine) in &cluster.engines {
+    for (node, engine) in cluster.every_engine() {
         for start in engine.starts().into_iter().filter(|start| !start.uid.is_empty()) {
             copies.push(Copy {
                 node: node.clone(),
