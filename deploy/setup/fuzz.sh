@@ -31,9 +31,9 @@ for target in "${targets[@]}"; do
   own=chaos/fuzz/tests/__fuzz__/$target
   mkdir -p "target/fuzz/corpus/$target" "$own/corpus" "$own/crashes"
   echo "fuzz: $target, $seconds s" >&2
-  deploy/setup/cargo.sh bolero test --package cara-fuzz --profile fuzz --sanitizer NONE --engine libfuzzer \
+  deploy/setup/cargo.sh bolero test "$target" --package cara-fuzz --profile fuzz --sanitizer NONE --engine libfuzzer \
     --corpus-dir "$PWD/target/fuzz/corpus/$target" --crashes-dir "$PWD/$own/crashes" \
-    --time "${seconds}s" --engine-args "$PWD/$own/corpus" "$target" || failed+=("$target")
+    -T "${seconds}s" --engine-args "$PWD/$own/corpus" || failed+=("$target")
   rmdir --ignore-fail-on-non-empty "$own/corpus" "$own/crashes" "$own" 2>/dev/null || true
 done
 if [ ${#failed[@]} -gt 0 ]; then

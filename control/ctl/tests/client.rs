@@ -94,15 +94,13 @@ fn ok(body: Value) -> Act {
     Act::Answer(200, body.to_string())
 }
 
+fn refusal(status: u16, code: &str) -> Act {
+    let problem = Problem { status, code: code.into(), detail: code.into(), retryable: true, ..Problem::default() };
+    Act::Answer(status, serde_json::to_string(&problem).expect("JSON"))
+}
+
 fn busy() -> Act {
-    let problem = Problem {
-        status: 503,
-        code: "no-quorum".into(),
-        detail: "no quorum".into(),
-        retryable: true,
-        ..Problem::default()
-    };
-    Act::Answer(503, serde_json::to_string(&problem).expect("JSON"))
+    refusal(503, "no-quorum")
 }
 
 /// An address where nobody listens.
@@ -183,6 +181,16 @@ async fn without_a_quorum_the_problem_of_the_servers_is_told() {
         other => panic!("{other:?}"),
     }
     assert!(server.requests().len() > 1, "it is tried again");
+}
+
+#[tokio::test]
+async fn who_asks_too_often_is_told_and_the_request_goes_through_later() {
+    let server = Fake::start(vec![refusal(429, "rate-limited"), ok(json!({}))]).await;
+    let (client, notes) = client(vec![server.address.clone()], 10_000);
+    client.post("/x", &json!({})).await.expect("answered");
+    let keys = server.keys();
+    assert!(keys.len() == 2 && keys[0] == keys[1], "{keys:?}");
+    assert!(notes.lock().expect("no panic")[0].contains("rate-limited"), "{notes:?}");
 }
 
 #[tokio::test]
