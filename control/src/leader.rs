@@ -122,12 +122,13 @@ async fn lead(api: &SharedApi, term: u64) {
 
 /// One comparison of state and ears. Returns when to look again, or none when this server must stop leading.
 async fn pass(api: &SharedApi, settings: &Settings, heard: &mut Heard, told: &mut BTreeSet<NodeId>) -> Option<u64> {
-    heard.nodes = api.sessions.all_heard();
-    heard.cuts = api.sessions.all_cuts();
     heard.wall_ms = api.env.clock.wall_ms();
     let now = api.mono_ms();
     let decision = api.read_local(|state| {
         api.sessions.retain(|node| state.node(node).is_some());
+        // Ears after the state: whoever has a session in it was greeted before.
+        heard.nodes = api.sessions.all_heard();
+        heard.cuts = api.sessions.all_cuts();
         heard.observe(state, now);
         reconcile(state, heard, settings, now)
     });

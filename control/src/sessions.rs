@@ -101,6 +101,14 @@ impl Sessions {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// An agent is about to get a session, and so it lives. Told before the log opens it: whoever looks at the state then sees
+    /// a session on which nothing was heard yet.
+    pub fn greet(&self, node: &NodeId, now_ms: u64) {
+        if !cara_env::planted("open-is-no-sign-of-life") {
+            self.inner().heard.insert(node.clone(), Heartbeat { epoch: Epoch(0), at_ms: now_ms });
+        }
+    }
+
     /// Enters a session that the log has opened. An older one of the node is told to end.
     pub fn open(&self, node: &NodeId, opened: Opened, now_ms: u64) {
         let Opened { epoch, orders, desired, volume_address } = opened;

@@ -96,7 +96,7 @@ impl Watched {
 /// The last sign of life of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// The session that it came on.
+    /// The session that it came on; 0 when it asks for one.
     pub epoch: Epoch,
     /// When, on the leader's monotonic clock.
     pub at_ms: u64,

@@ -19,10 +19,11 @@ pub(super) fn decide(state: &State, heard: &Heard, settings: &Settings, now_ms: 
     let mut due = Vec::new();
     for node in state.nodes() {
         let Some(session) = &node.session else { continue };
-        let heard_ms = heard.nodes.get(&node.id).filter(|h| h.epoch == session.epoch).map(|h| h.at_ms);
+        let last = heard.nodes.get(&node.id);
         match node.connection {
             Connection::Online => {
-                let last_ms = heard_ms.unwrap_or(0).max(heard.leader_since_ms);
+                // Of whatever session: one that has just been opened isn't heard yet, and whoever opened it was alive then.
+                let last_ms = last.map_or(0, |last| last.at_ms).max(heard.leader_since_ms);
                 let silence_ms = now_ms.saturating_sub(last_ms);
                 online += 1;
                 silent += usize::from(silence_ms > timeout_ms / 2);
@@ -33,6 +34,7 @@ pub(super) fn decide(state: &State, heard: &Heard, settings: &Settings, now_ms: 
                 }
             }
             Connection::Offline => {
+                let heard_ms = last.filter(|last| last.epoch == session.epoch).map(|last| last.at_ms);
                 if heard_ms.is_some_and(|heard_ms| now_ms.saturating_sub(heard_ms) < timeout_ms) {
                     decision.reasons.push(format!("node {} is heard again", node.name));
                     decision.commands.push(transition(node, session, Connection::Online, "heartbeats came back"));
@@ -82,6 +84,7 @@ fn silence(heard: &Heard, node: &Node, session: &Session, last_ms: u64, now_ms: 
         None if was_heard => {
             format!("no heartbeat for {silent}, though its connection is open: its agent stands still")
         }
+        None if last_ms > heard.leader_since_ms => format!("no heartbeat in the {silent} since it came back"),
         None => format!("it has not come back in the {silent} since this server leads"),
     }
 }

@@ -88,6 +88,25 @@ fn the_reason_says_what_kind_of_silence_it_was() {
 }
 
 #[test]
+fn a_session_that_has_just_been_opened_is_not_taken_for_silence() {
+    let mut world = World::new();
+    let a = world.node("a");
+    let old = world.epoch(&a);
+    world.open(&a);
+    let decide = |epoch: Epoch, now_ms: u64| {
+        let mut heard = Heard { leader_since_ms: 1_000, ..Heard::default() };
+        heard.nodes.insert(a.clone(), Heartbeat { epoch, at_ms: 900_000 });
+        reconcile(&world.state, &heard, &Settings::default(), now_ms)
+    };
+    for epoch in [old, Epoch(0)] {
+        let decision = decide(epoch, 900_500);
+        assert_eq!((decision.commands, decision.wake_at), (vec![], Some(900_000 + TIMEOUT_MS)), "{epoch:?}");
+        let late = decide(epoch, 900_000 + TIMEOUT_MS);
+        assert!(late.reasons[0].ends_with("no heartbeat in the 45.0 s since it came back"), "{:?}", late.reasons);
+    }
+}
+
+#[test]
 fn who_never_comes_is_told_by_every_leader_alike() {
     let mut world = World::new();
     let settings = Settings::default();

@@ -69,6 +69,7 @@ pub async fn open(
         expect_instance,
     };
     let presented = command.fingerprint.clone();
+    api.sessions.greet(&node, api.mono_ms());
     let reply = match api.propose(&format!("node:{node}"), "", Command::OpenSession(command)).await {
         Err(ApiError::Rejected(Rejected::InstanceChanged { .. })) => {
             return Err(ApiError::Held("another process of this node has just got the session"));
