@@ -19,6 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ".cara.cluster.HttpRequest",
         ".cara.cluster.HttpPart",
         ".cara.cluster.Header",
+        ".cara.cluster.PullSealingKeyResponse",
         ".cara.cluster.RecoverTokenResponse",
         ".cara.workload.EnvVar",
     ];

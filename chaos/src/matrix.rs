@@ -19,6 +19,8 @@ const WINDOW: u64 = 13;
 const MOVE_WINDOW: u64 = 16;
 /// The same for steps that need a follower that falls behind: it is cut off for [`LAG`] first.
 const LAG_WINDOW: u64 = 18;
+/// The same for steps of the CA's replacement, in which every machine gets another certificate.
+const CA_WINDOW: u64 = 20;
 /// Servers' certificates live so long where they shall come due in each window.
 const CERTIFICATE_LIFE: Duration = Duration::from_secs(20);
 /// So long a follower is cut off, in which far more is written than the entries that the log keeps after a snapshot
@@ -42,6 +44,10 @@ enum Needs {
     Silence,
     /// Servers' certificates that come due all the time.
     Renewal,
+    /// A replacement of the sealing key.
+    SealingKey,
+    /// A replacement of the CA.
+    Ca,
 }
 
 impl Needs {
@@ -49,7 +55,27 @@ impl Needs {
     fn window(self) -> u64 {
         match self {
             Self::Laggard => LAG_WINDOW,
-            Self::Work | Self::Election | Self::Silence | Self::Renewal => WINDOW,
+            Self::Ca => CA_WINDOW,
+            Self::Work | Self::Election | Self::Silence | Self::Renewal | Self::SealingKey => WINDOW,
+        }
+    }
+
+    /// Faults that are tried in one run. Clients follow the CA that they began with only over a few replacements.
+    fn faults_per_run(self) -> usize {
+        match self {
+            Self::Ca => 2,
+            Self::Work | Self::Election | Self::Laggard | Self::Silence | Self::Renewal | Self::SealingKey => {
+                FAULTS.len()
+            }
+        }
+    }
+
+    /// What is done in each window beside the usual work.
+    fn asks(self) -> Option<OpKind> {
+        match self {
+            Self::Ca => Some(OpKind::RotateCa),
+            Self::SealingKey => Some(OpKind::RotateSealingKey),
+            Self::Work | Self::Election | Self::Laggard | Self::Silence | Self::Renewal => None,
         }
     }
 }
@@ -76,6 +102,20 @@ const STEPS: &[(&str, Needs)] = &[
     ("leaf.recorded", Needs::Renewal),
     ("leaf.answered", Needs::Renewal),
     ("leaf.saved", Needs::Renewal),
+    ("ca.made", Needs::Ca),
+    ("ca.phase:distribute", Needs::Ca),
+    ("bundle.saved", Needs::Ca),
+    ("bundle.attested", Needs::Ca),
+    ("bundle.recorded", Needs::Ca),
+    ("ca.phase:renew", Needs::Ca),
+    ("ca.phase:stable", Needs::Ca),
+    ("seal.made", Needs::SealingKey),
+    ("seal.announced", Needs::SealingKey),
+    ("seal.pulled", Needs::SealingKey),
+    ("seal.saved", Needs::SealingKey),
+    ("seal.held", Needs::SealingKey),
+    ("seal.resealed", Needs::SealingKey),
+    ("seal.forgotten", Needs::SealingKey),
     ("workload.applied", Needs::Work),
     ("workload.deleted", Needs::Work),
     ("reconcile.write", Needs::Silence),
@@ -137,11 +177,14 @@ pub struct Row {
 /// Everything that must be run.
 pub fn rows() -> Vec<Row> {
     let life = STEPS.iter().flat_map(|(step, needs)| {
-        ROLES.map(|role| Row {
-            scenario: scenario(step, *needs, role),
-            cells: FAULTS.iter().map(|fault| cell(step, *fault, role)).collect(),
-            part: Part::Lifecycle,
-        })
+        let rows = move |role| {
+            FAULTS.chunks(needs.faults_per_run()).map(move |faults| Row {
+                scenario: scenario(step, *needs, role, faults),
+                cells: faults.iter().map(|fault| cell(step, *fault, role)).collect(),
+                part: Part::Lifecycle,
+            })
+        };
+        ROLES.into_iter().flat_map(rows)
     });
     let shapes = [("stateless", STATELESS), ("stateful", STATEFUL)];
     let moves = shapes.into_iter().flat_map(|(shape, steps)| {
@@ -157,18 +200,21 @@ fn cell(step: &str, fault: Kind, role: &str) -> Cell {
 /// Step, fault, role.
 pub type Cell = (String, String, String);
 
-fn scenario(step: &str, needs: Needs, role: &str) -> Scenario {
+fn scenario(step: &str, needs: Needs, role: &str, faults: &[Kind]) -> Scenario {
     let mut fault = Vec::new();
-    for (i, kind) in FAULTS.into_iter().enumerate() {
+    for (i, &kind) in faults.iter().enumerate() {
         let from = FIRST + needs.window() * i as u64;
         fault.extend(prelude(needs, from));
         fault.push(at_step(step, needs, kind, role, from));
     }
-    let duration = FIRST + needs.window() * FAULTS.len() as u64;
-    let bare = bare(format!("matrix-{}-{role}", step.replace(['.', '_'], "-")), duration, fault);
+    let duration = FIRST + needs.window() * faults.len() as u64;
+    // Not all faults fit into one run: its name says which.
+    let part = if faults.len() < FAULTS.len() { format!("-{}", faults[0].name()) } else { String::new() };
+    let name = format!("matrix-{step}-{role}{part}").replace(['.', '_', ':'], "-");
+    let bare = bare(name, duration, fault);
     let certificate_life = (needs == Needs::Renewal).then_some(Span(CERTIFICATE_LIFE));
     Scenario {
-        workload: Workload { ops: Some(ops(duration)), watchers: 0, ..Workload::default() },
+        workload: Workload { ops: Some(ops(duration, needs)), watchers: 0, ..Workload::default() },
         cluster: Cluster { certificate_life, ..bare.cluster.clone() },
         ..bare
     }
@@ -287,7 +333,7 @@ fn prelude(needs: Needs, from: u64) -> Option<Fault> {
     let before =
         |kind, target: &str, lasts| Some(Fault { at, ..fault(&format!("before-{from}"), kind, target, lasts) });
     match needs {
-        Needs::Work | Needs::Renewal => None,
+        Needs::Work | Needs::Renewal | Needs::SealingKey | Needs::Ca => None,
         Needs::Election => before(Kind::Crash, "leader", "1s"),
         Needs::Laggard => before(Kind::Isolate, "follower:any", LAG),
         Needs::Silence => before(Kind::Freeze, "agent:any", "8s"),
@@ -301,7 +347,7 @@ fn fault(id: &str, kind: Kind, target: &str, lasts: &str) -> Fault {
 
 /// Work of which every step has something in each window: creates, deletes, new specs, a machine that joins, a
 /// certificate that is renewed.
-fn ops(duration: u64) -> Vec<PlannedOp> {
+fn ops(duration: u64, needs: Needs) -> Vec<PlannedOp> {
     let mut ops = Vec::new();
     let mut push = |client: usize, at_ms: u64, kind, subject| {
         let nth = ops.len() as u64 + 1;
@@ -324,6 +370,9 @@ fn ops(duration: u64) -> Vec<PlannedOp> {
         if second % WINDOW == FIRST {
             push(4, at + 300, OpKind::Enrol, 0);
             push(4, at + 400, OpKind::Renew, second / WINDOW);
+        }
+        if let Some(asked) = needs.asks().filter(|_| second % needs.window() == FIRST) {
+            push(3, at + 600, asked, 0);
         }
     }
     ops

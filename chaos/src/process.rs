@@ -22,7 +22,7 @@ use crate::workload::{self, Phase};
 use crate::world::{AGENT_DIR, HEARTBEAT, PENDING_STALE, Shared, address};
 
 /// Where a server keeps its identity.
-const SERVER_DIR: &str = "/var/lib/cara-server";
+pub(crate) const SERVER_DIR: &str = "/var/lib/cara-server";
 /// Between two attempts of a machine that is being set up.
 const SETUP_RETRY: Duration = Duration::from_millis(200);
 /// Log entries between two snapshots: few, so that servers that fall behind get snapshots instead of entries.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cara_agent::runtime::memory::{MemoryHandle, MemoryRuntime};
+use cara_control::identity::ServerIdentity;
 use cara_core::State;
 use cara_env::Cf;
 use cara_netsim::{Settings, SimRng, Spread, World};
@@ -13,7 +14,7 @@ use cara_scenario::Plan;
 use cara_transport::JoinToken;
 
 use crate::order::Order;
-use crate::process::{run_agent, serve};
+use crate::process::{SERVER_DIR, run_agent, serve};
 use crate::rocks_lane::RocksLane;
 pub use crate::shared::{Newcomer, Shared};
 use crate::workload;
@@ -311,6 +312,12 @@ impl Cluster {
             return Ok(None);
         }
         State::load(pairs).map(Some).map_err(|error| format!("{server}: {error}"))
+    }
+
+    /// What a server's `server.json` says now; none before it has one.
+    pub fn server_identity(&self, server: &str) -> Option<ServerIdentity> {
+        let bytes = self.world.files(server).read(&Path::new(SERVER_DIR).join("server.json")).ok()?;
+        serde_json::from_slice(&bytes).ok()
     }
 
     /// The file in which an agent keeps its ledger.

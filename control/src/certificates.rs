@@ -135,7 +135,7 @@ pub async fn run(api: SharedApi) {
     }
 }
 
-async fn until_stopped(api: &SharedApi) -> bool {
+pub(crate) async fn until_stopped(api: &SharedApi) -> bool {
     let mut shutdown = api.shutdown.clone();
     drop(shutdown.wait_for(|stop| *stop).await);
     false
@@ -251,7 +251,7 @@ async fn attest(api: &SharedApi) -> Result<(), String> {
 }
 
 /// Until this server has applied what the leader has recorded: before, the state would ask for it once more.
-async fn until_applied(api: &SharedApi, revision: u64) {
+pub(crate) async fn until_applied(api: &SharedApi, revision: u64) {
     let mut changed = api.changed.clone();
     let applied = async {
         loop {

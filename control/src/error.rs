@@ -255,6 +255,7 @@ const PROBLEMS: &[(&str, StatusCode)] = &[
     ("quorum-at-risk", StatusCode::CONFLICT),
     ("rate-limited", StatusCode::TOO_MANY_REQUESTS),
     ("storage-full", StatusCode::INSUFFICIENT_STORAGE),
+    ("token-shown-before", StatusCode::CONFLICT),
     ("unauthenticated", StatusCode::UNAUTHORIZED),
     ("unconfirmed", StatusCode::SERVICE_UNAVAILABLE),
     ("unknown-database", StatusCode::BAD_REQUEST),

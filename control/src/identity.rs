@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use cara_env::Env;
 use serde::{Deserialize, Serialize};
 
-use crate::pki::SEALING_KEY_LEN;
+use crate::sealing_keys;
 
 /// The content of `server.json`.
 #[derive(Clone, Serialize, Deserialize)]
@@ -41,6 +41,9 @@ pub struct ServerIdentity {
     pub ca: u64,
     /// Opens the replicated secrets; hex.
     pub sealing_key: String,
+    /// Further ones, while it is being replaced; hex. See `sealing_keys`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_sealing_keys: Vec<String>,
     /// No database was ever opened under this identity: an empty folder is fine. Afterwards an empty folder means that
     /// the disk was lost, and a server without memory must not vote.
     pub fresh: bool,
@@ -100,9 +103,9 @@ impl ServerIdentity {
         };
         let identity: Self = serde_json::from_slice(&bytes)
             .map_err(|error| IdentityError::Damaged { path: path.clone(), reason: error.to_string() })?;
-        identity
-            .sealing_key()
-            .ok_or(IdentityError::Damaged { path, reason: "the sealing key is not 32 bytes".into() })?;
+        if !identity.sealing_keys().all(|key| sealing_keys::bytes_of(key).is_some()) {
+            return Err(IdentityError::Damaged { path, reason: "a sealing key is not 32 bytes".into() });
+        }
         Ok(identity)
     }
 
@@ -125,11 +128,6 @@ impl ServerIdentity {
         let path = path(data_dir);
         let json = serde_json::to_vec_pretty(self).expect("plain strings and numbers become JSON");
         env.files.write(&path, &json, 0o600).map_err(|source| IdentityError::Io { path, source })
-    }
-
-    /// The sealing key's bytes.
-    pub fn sealing_key(&self) -> Option<[u8; SEALING_KEY_LEN]> {
-        from_hex(&self.sealing_key)?.try_into().ok()
     }
 }
 

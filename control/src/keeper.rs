@@ -28,6 +28,8 @@ pub struct Keeper {
     data_dir: PathBuf,
     now: Mutex<(ServerIdentity, Leaf)>,
     tls: Tls,
+    /// One sealing key is made after the other: what becomes of it must be known before the next one.
+    pub(crate) making_key: tokio::sync::Mutex<()>,
 }
 
 impl Keeper {
@@ -36,7 +38,7 @@ impl Keeper {
     pub fn new(env: &Env, data_dir: PathBuf, identity: ServerIdentity) -> Result<Self, TlsError> {
         let tls = Tls::new(env, &for_tls(&identity))?;
         let leaf = leaf(&identity)?;
-        Ok(Self { env: env.clone(), data_dir, now: Mutex::new((identity, leaf)), tls })
+        Ok(Self { env: env.clone(), data_dir, now: Mutex::new((identity, leaf)), tls, making_key: Default::default() })
     }
 
     /// For all connections; changes with the identity.

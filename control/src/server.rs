@@ -43,7 +43,7 @@ use crate::relay::Relay;
 use crate::sessions::Sessions;
 use crate::token_uses::TokenUses;
 use crate::transfers::Transfers;
-use crate::{certificates, dispatch, leader, level, token_uses};
+use crate::{certificates, dispatch, leader, level, sealing, sealing_keys, token_uses};
 
 /// One attempt of raft to reach a peer.
 const PEER_CONNECT: Duration = Duration::from_secs(2);
@@ -171,6 +171,7 @@ pub async fn run(
         cara_env::spawn(level::announce(api.clone())),
         cara_env::spawn(token_uses::run(api.clone())),
         cara_env::spawn(certificates::run(api.clone())),
+        cara_env::spawn(sealing::run(api.clone())),
     ];
     let ended = tokio::select! {
         biased;
@@ -285,19 +286,19 @@ pub(crate) fn open_ca(api: &Api) -> Result<Ca, ApiError> {
         let numbers = (cluster.signing_ca(), cluster.newest_ca());
         // A release that doesn't count CAs would pass over the numbers.
         let numbers = if state.supports(Feature::Lifecycle) { numbers } else { (0, 0) };
-        Some((certificate.to_owned(), key.to_owned(), numbers))
+        Some((certificate.to_owned(), key.to_owned(), cluster.sealing_key.clone(), numbers))
     });
-    let (certificate, key, (number, newest)) = signing.ok_or(cara_core::Rejected::NotInitialised {})?;
-    let ca = Ca::open(&api.identity.cluster_id, &certificate, &key, &sealing_key(api)?);
+    let (certificate, key, sealed_under, (number, newest)) = signing.ok_or(cara_core::Rejected::NotInitialised {})?;
+    let ca = Ca::open(&api.identity.cluster_id, &certificate, &key, &sealing_key(api, &sealed_under)?);
     let ca = ca.map_err(|error| ApiError::Internal(crate::error::chain(&error)))?;
     Ok(ca.numbered(number, newest).with_server_life(api.config.server_certificate_life))
 }
 
-/// The key that opens the replicated secrets.
+/// The key of this id, which opens the replicated secrets.
 ///
 /// # Errors
-/// When it is damaged.
-pub(crate) fn sealing_key(api: &Api) -> Result<[u8; SEALING_KEY_LEN], ApiError> {
-    let key = api.keeper.look(|identity, _| identity.sealing_key());
-    key.ok_or_else(|| ApiError::Internal("the sealing key is damaged".into()))
+/// When this server doesn't have it, yet or any more.
+pub(crate) fn sealing_key(api: &Api, id: &str) -> Result<[u8; SEALING_KEY_LEN], ApiError> {
+    let key = api.keeper.look(|identity, _| identity.sealing_key_of(id).and_then(sealing_keys::bytes_of));
+    key.ok_or_else(|| ApiError::Internal(format!("{} does not have the sealing key {id} now", api.identity.name)))
 }

@@ -176,6 +176,7 @@ pub fn init(env: &Env, data_dir: &Path, place: &Place) -> Result<Founded, SetupE
         trusts: 0,
         ca: 0,
         sealing_key: to_hex(&sealing_key),
+        further_sealing_keys: Vec::new(),
         fresh: true,
         bootstrap: Some(to_hex(&bytes)),
     }
@@ -239,6 +240,10 @@ pub async fn join(env: &Env, data_dir: &Path, place: &Place, token: &JoinToken) 
         trusts: answer.trusts,
         ca: answer.ca,
         sealing_key: to_hex(&answer.sealing_key),
+        further_sealing_keys: Some(to_hex(&answer.next_sealing_key))
+            .filter(|key| !key.is_empty())
+            .into_iter()
+            .collect(),
         fresh: true,
         bootstrap: None,
     }

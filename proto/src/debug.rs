@@ -3,7 +3,9 @@
 use std::fmt::{Debug, Formatter, Result};
 
 use crate::agent::EnrollRequest;
-use crate::cluster::{Header, HttpPart, HttpRequest, JoinRequest, JoinResponse, RecoverTokenResponse};
+use crate::cluster::{
+    Header, HttpPart, HttpRequest, JoinRequest, JoinResponse, PullSealingKeyResponse, RecoverTokenResponse,
+};
 use crate::workload::EnvVar;
 
 impl Debug for EnrollRequest {
@@ -25,6 +27,12 @@ impl Debug for JoinResponse {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let mut shown = f.debug_struct("JoinResponse");
         shown.field("server_id", &self.server_id).field("servers", &self.servers).finish_non_exhaustive()
+    }
+}
+
+impl Debug for PullSealingKeyResponse {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("PullSealingKeyResponse").finish_non_exhaustive()
     }
 }
 

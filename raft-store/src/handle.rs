@@ -169,6 +169,19 @@ impl<SM: StateMachine> RaftStore<SM> {
         self.0.shared.read(read)
     }
 
+    /// Makes durable what this server has applied. False when the last of it is not written yet: then nothing was done.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub async fn sync_applied(&self) -> io::Result<bool> {
+        let seen = self.with_state_at(|_, at| at.map(|at| at.index));
+        if applied_index(&self.0.disk)? < seen {
+            return Ok(false);
+        }
+        self.0.disk.engine.sync().await?;
+        Ok(true)
+    }
+
     /// This member's view of the cluster now.
     pub fn status(&self) -> Status {
         Status::from_metrics(&self.0.raft.metrics().borrow_watched(), self.0.disk.is_full())

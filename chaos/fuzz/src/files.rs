@@ -45,7 +45,8 @@ pub fn node_identity(bytes: &[u8]) {
 /// The identity of a server.
 pub fn server_identity(bytes: &[u8]) {
     if let Ok(identity) = ServerIdentity::load(&env_with(bytes), Path::new("/data")) {
-        assert!(!format!("{identity:?}").contains(&identity.sealing_key), "a key in the logs");
+        let shown = format!("{identity:?}");
+        assert!(!identity.sealing_keys().any(|key| shown.contains(key)), "a key in the logs");
     }
 }
 

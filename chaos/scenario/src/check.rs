@@ -69,6 +69,13 @@ pub const EVENTS: &[&str] = &[
     "bundle.attested",
     "ca.made",
     "ca.phase",
+    "seal.made",
+    "seal.announced",
+    "seal.pulled",
+    "seal.saved",
+    "seal.held",
+    "seal.resealed",
+    "seal.forgotten",
     "reenrol.saved",
     "reenrol.adopted",
     "workload.applied",
@@ -252,10 +259,15 @@ fn stray(fault: &Fault) -> Vec<(&'static str, String)> {
 pub const PHASES: &[&str] =
     &["preflight", "stop_source", "copy_volumes", "place", "verify", "stop_old", "finalize", "done", "rollback"];
 
+/// The phases of the CA's replacement, as `ca.phase:renew`; the last is the one in which it is over.
+const CA_PHASES: &[&str] = &["distribute", "renew", "stable"];
+
 fn event_problem(event: &str) -> Option<String> {
-    if let Some(phase) = event.strip_prefix("move.phase:") {
-        let unknown = !PHASES.contains(&phase);
-        return unknown.then(|| format!("no phase {phase:?}; the phases are {}", PHASES.join(", ")));
+    for (point, phases) in [("move.phase:", PHASES), ("ca.phase:", CA_PHASES)] {
+        if let Some(phase) = event.strip_prefix(point) {
+            let unknown = !phases.contains(&phase);
+            return unknown.then(|| format!("no phase {phase:?}; the phases are {}", phases.join(", ")));
+        }
     }
     let unknown = !EVENTS.contains(&event);
     unknown.then(|| format!("no event {event:?}; the events are {}", EVENTS.join(", ")))

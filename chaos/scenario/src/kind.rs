@@ -255,6 +255,8 @@ pub enum OpKind {
     Drain,
     /// Replaces the cluster's CA. Not drawn by itself: clients follow the last three, so a run has at most three.
     RotateCa,
+    /// Replaces the sealing key.
+    RotateSealingKey,
 }
 
 impl OpKind {
@@ -297,6 +299,7 @@ impl fmt::Display for OpKind {
             Self::Move => "move",
             Self::Drain => "drain",
             Self::RotateCa => "rotate_ca",
+            Self::RotateSealingKey => "rotate_sealing_key",
         })
     }
 }

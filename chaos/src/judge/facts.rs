@@ -11,6 +11,7 @@ use cara_checker::converged::{Facts, Placed, Server};
 use cara_checker::copies::Copy;
 use cara_checker::orphans::{Kind, Left, Wanted};
 use cara_checker::volumes::Volume;
+use cara_control::{pki, sealing_keys};
 use cara_core::State;
 use cara_core::model::{Connection, Node, Workload};
 
@@ -127,6 +128,11 @@ pub fn converged(cluster: &Cluster, state: Option<&State>, state_of: impl Fn(&st
         let left = left.collect::<Vec<_>>().join(", ");
         facts.moving.push(format!("the replacement of the CA ({}; {left})", rotation.phase));
     }
+    facts.moving.extend(sealing(cluster, state));
+    if state.cluster().is_some_and(|cluster| cluster.next_sealing_key.is_some()) {
+        let left = state.lacking_next_key().map(|server| server.name.as_str()).collect::<Vec<_>>().join(", ");
+        facts.moving.push(format!("the replacement of the sealing key ({left})"));
+    }
     for (node, engine) in &cluster.engines {
         for running in engine.running().into_iter().filter(|running| !running.uid.is_empty()) {
             let (workload, generation) = (running.uid, running.generation);
@@ -134,6 +140,26 @@ pub fn converged(cluster: &Cluster, state: Option<&State>, state_of: impl Fn(&st
         }
     }
     facts
+}
+
+/// Servers that can't open what is sealed with what is on their disk, or that keep a key which they should have forgotten.
+fn sealing(cluster: &Cluster, state: &State) -> Vec<String> {
+    let Some(of) = state.cluster() else { return Vec::new() };
+    let judge = |name: &String| {
+        let read = cluster.server_identity(name)?;
+        let key = read.sealing_key_of(&of.sealing_key).and_then(sealing_keys::bytes_of);
+        let next_ca = of.rotation.as_ref().map(|next| &next.key_sealed);
+        let mut sealed = std::iter::once(&of.ca_key_sealed).chain(next_ca);
+        let opens = key.is_some_and(|key| sealed.all(|sealed| pki::unseal(&key, sealed).is_ok()));
+        let is_former = |key: &String| of.former_sealing_keys.contains(&sealing_keys::id_of(key));
+        match opens {
+            false => Some(format!("{name} can't open the CA's key")),
+            true if read.sealing_keys().any(is_former) => Some(format!("{name} keeps a former sealing key")),
+            true => None,
+        }
+    };
+    let running = cluster.servers.iter().filter(|name| cluster.world.is_running(name));
+    running.filter_map(judge).collect()
 }
 
 /// What is on the nodes, and what the state wants there. Volumes that shall outlive their workload are wanted.

@@ -123,6 +123,10 @@ impl Client {
             OpKind::Move => self.move_one(op.subject).await,
             OpKind::Drain => self.drain(op.subject).await,
             OpKind::RotateCa => self.rotate_ca().await,
+            OpKind::RotateSealingKey => {
+                self.may_be_refused(Ask::post("/api/v1/cluster/sealing-key/rotate", json!({})), "replace the key")
+                    .await;
+            }
             OpKind::Renew => self.shared.ask_for_renewal(op.subject),
         }
         self.shared.history().pending.remove(&self.name);

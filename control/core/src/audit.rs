@@ -37,6 +37,13 @@ impl Before {
                 let token = state.join_token_by_hash(token_hash).map(|token| token.id.to_string());
                 objects.extend(token.map(|id| object(ObjectKind::JoinToken, id)));
             }
+            // Of a node that was lost before, what it still had changes first.
+            Command::LoseNode(c) => {
+                let moves = state.moves_on(&c.node).map(|mv| object(ObjectKind::Move, mv.id.as_str()));
+                let claims = state.placed_on(&c.node).map(|of| object(ObjectKind::Workload, of.uid.as_str()));
+                let drain = state.running_drain(&c.node).map(|drain| object(ObjectKind::Drain, drain.id.as_str()));
+                objects.extend(moves.chain(claims).chain(drain));
+            }
             Command::RemoveServer(c) => objects.push(object(ObjectKind::Server, c.server.to_string())),
             _ => {} // Its subject is what changes first.
         }

@@ -19,6 +19,12 @@ pub enum Event {
     CaTakenOver { ca: u64 },
     /// Only the next CA is trusted from here on.
     CaRotated { ca: u64 },
+    /// The sealing key is being replaced: every server gets the next one.
+    SealingRotationStarted { key: String },
+    /// A server has the next sealing key.
+    SealingKeyHeld { server: ServerId, name: String },
+    /// All secrets are sealed under the next key.
+    SealingKeyRotated { key: String },
     /// A server was admitted.
     ServerAdded { server: ServerId, name: String },
     /// A server's name, address or certificate changed.
@@ -167,7 +173,10 @@ impl Event {
             | Event::Incarnated { .. }
             | Event::CaRotationStarted { .. }
             | Event::CaTakenOver { .. }
-            | Event::CaRotated { .. } => (ObjectKind::Cluster, "cluster".to_owned(), "cluster".to_owned()),
+            | Event::CaRotated { .. }
+            | Event::SealingRotationStarted { .. }
+            | Event::SealingKeyHeld { .. }
+            | Event::SealingKeyRotated { .. } => (ObjectKind::Cluster, "cluster".to_owned(), "cluster".to_owned()),
             Event::ServerAdded { server, name }
             | Event::ServerUpdated { server, name }
             | Event::ServerRemoved { server, name } => (ObjectKind::Server, server.to_string(), name.clone()),
@@ -220,6 +229,9 @@ impl Event {
             Event::CaRotationStarted { .. } => "CaRotationStarted",
             Event::CaTakenOver { .. } => "CaTakenOver",
             Event::CaRotated { .. } => "CaRotated",
+            Event::SealingRotationStarted { .. } => "SealingRotationStarted",
+            Event::SealingKeyHeld { .. } => "SealingKeyHeld",
+            Event::SealingKeyRotated { .. } => "SealingKeyRotated",
             Event::ServerAdded { .. } => "ServerAdded",
             Event::ServerUpdated { .. } => "ServerUpdated",
             Event::ServerRemoved { .. } => "ServerRemoved",
@@ -284,6 +296,9 @@ impl Event {
             | Event::CaRotationStarted { .. }
             | Event::CaTakenOver { .. }
             | Event::CaRotated { .. }
+            | Event::SealingRotationStarted { .. }
+            | Event::SealingKeyHeld { .. }
+            | Event::SealingKeyRotated { .. }
             | Event::ServerUpdated { .. }
             | Event::JoinTokenSpent { .. }
             | Event::ApiTokenRevoked { .. }

@@ -39,7 +39,9 @@ impl Feature {
     fn words(self) -> &'static str {
         match self {
             Feature::Moves => "moving, draining, suspending and resource requests",
-            Feature::Lifecycle => "enrolling again, rotation of the CA and scopes of API tokens",
+            Feature::Lifecycle => {
+                "enrolling again, rotation of the CA and of the sealing key, and scopes of API tokens"
+            }
         }
     }
 }

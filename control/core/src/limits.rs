@@ -107,5 +107,8 @@ pub const CA_PEM_BYTES_MAX: usize = 8 * 1_024;
 pub const SEALED_KEY_BYTES_MAX: usize = 4 * 1_024;
 /// CAs before the current one that clients may still pin. Each costs a kilobyte in every handshake.
 pub const FORMER_CAS_MAX: usize = 3;
+/// Sealing keys that are not needed any more and still named, so that servers forget them: no server misses more than one
+/// replacement, and the rest are keys that were given up on the way.
+pub const FORMER_SEALING_KEYS_MAX: usize = 8;
 /// Quantities of a node's capacity (cpu, memory, disk, and some more).
 pub const QUANTITIES_MAX: usize = 32;

@@ -356,4 +356,19 @@ rejections! {
     /// Another renewal was first.
     146 ServerRenewalLost { server } Conflict "server-renewal-lost"
         "another renewal of server {server} was first", "repeat the renewal";
+
+    /// One at a time.
+    160 SealingRotationRunning {} Conflict "sealing-rotation-running"
+        "the sealing key is being replaced already",
+        "see who holds it back: caractrl cluster rotate-sealing-key --status; --anew begins again with another key";
+    /// Nothing to go on with.
+    161 NoSealingRotation {} Conflict "no-sealing-rotation"
+        "the sealing key is not being replaced", "begin with caractrl cluster rotate-sealing-key";
+    /// It has passed.
+    162 StaleSealingKey { given, current } Conflict "stale-sealing-key"
+        "it is about sealing key {given}, and the key is {current} now", "repeat the request";
+    /// They could open nothing afterwards.
+    163 SealingHeldBack { who } Conflict "sealing-held-back"
+        "the sealing key can't be replaced before these servers have the next one: {who}",
+        "start what is down, and remove servers that are gone";
 }

@@ -55,7 +55,10 @@ impl Subject {
             | Command::TrustCa(_)
             | Command::ConfirmServer(_)
             | Command::RotateCa(_)
-            | Command::AdvanceCa(_) => Subject::None,
+            | Command::AdvanceCa(_)
+            | Command::RotateSealingKey(_)
+            | Command::HoldSealingKey(_)
+            | Command::Reseal(_) => Subject::None,
             Command::RenewServer(c) => Subject::Server { id: c.server, key_hash: c.certificate.key_hash.clone() },
             Command::PutServer(c) => {
                 Subject::Server { id: c.server.id, key_hash: c.server.certificate.key_hash.clone() }

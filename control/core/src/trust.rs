@@ -1,7 +1,8 @@
-//! Who still holds the replacement of the CA back, and why. Pure: what apply, the leader and the operator go by.
+//! Who still holds the replacement of the CA or of the sealing key back, and why. Pure: what apply, the leader and the operator go by.
 
 use crate::event::ObjectKind;
-use crate::model::{Certificate, RotationPhase};
+use crate::model::{Certificate, RotationPhase, Server};
+use crate::planted::planted;
 use crate::state::State;
 
 /// What a machine still has to do.
@@ -53,10 +54,21 @@ impl State {
     }
 }
 
+impl State {
+    /// The servers that have not said that they have the next sealing key, by id. Empty when there is none.
+    pub fn lacking_next_key(&self) -> impl Iterator<Item = &Server> {
+        let next = self.cluster().and_then(|cluster| cluster.next_sealing_key.as_ref());
+        let next = next.filter(|_| !planted("sealed-under-a-key-that-not-all-have"));
+        next.into_iter().flat_map(|next| self.servers().filter(|server| !next.is_held_by(server.id)))
+    }
+}
+
 /// A revoked certificate is accepted by nobody: it lacks nothing.
 fn lack(certificate: &Certificate, phase: RotationPhase, next: u64) -> Option<Lack> {
     match phase {
         _ if certificate.revoked_at_ms.is_some() => None,
+        RotationPhase::Distribute if planted("next-ca-signs-before-all-trust-it") => None,
+        RotationPhase::Renew if planted("ca-dropped-while-it-is-used") => None,
         RotationPhase::Distribute => (certificate.newest_trusted() < next).then_some(Lack::Trust),
         RotationPhase::Renew if certificate.ca_number() < next => Some(Lack::Certificate),
         RotationPhase::Renew => (certificate.oldest_ca() < next).then_some(Lack::Use),

@@ -16,7 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::out::{Color, Format};
 
 pub use access::{AbilityName, Audit, AuditCommand, Since, Tokens, TokensCommand, Which};
-pub use cluster::{Cluster, ClusterCommand, RotateCa};
+pub use cluster::{Cluster, ClusterCommand, RotateCa, RotateSealingKey};
 pub use identity::{Reenroll, RevokeCert};
 pub use moves::{Drain, Lost, Move, Moves, Placement};
 pub use nouns::{Ctx, CtxCommand, Nodes, NodesAdd, NodesCommand, NodesList, Servers, ServersCommand};
@@ -111,7 +111,7 @@ pub enum Command {
     Tokens(Tokens),
     /// The audit: who changed what, when and from where.
     Audit(Audit),
-    /// What concerns the whole cluster: its CA.
+    /// What concerns the whole cluster: its CA and its sealing key.
     Cluster(Cluster),
     /// Saved clusters.
     Ctx(Ctx),

@@ -9,6 +9,7 @@ use http::StatusCode;
 
 use super::actor::Who;
 use super::rest::Asker;
+use super::secret::shown_before;
 use super::{Api, SharedApi, find};
 use crate::error::ApiError;
 use crate::wire::{parse_time, rfc3339};
@@ -60,7 +61,7 @@ impl Api {
     }
 
     async fn record_token(&self, who: Who<'_>, request_id: &str, token: ApiToken) -> Result<Made, ApiError> {
-        let text = format!("cara_{}", self.secret_for(who.name, request_id, "api-token"));
+        let text = format!("cara_{}", self.secret_for(who.name, request_id, "api-token")?);
         let hash = JoinToken::hash(&text);
         let id = TokenId::new(format!("tk-{}", &JoinToken::hash(&format!("id of {text}"))[..12]));
         // An older server would not know who made it.
@@ -74,13 +75,7 @@ impl Api {
         self.read_local(|state| {
             let made = state.api_token(&answer.token).ok_or_else(|| unknown(answer.token.as_str()))?;
             if made.hash != hash {
-                // Sealing keys were changed between the attempts.
-                return Err(ApiError::Bad {
-                    status: StatusCode::CONFLICT,
-                    code: "token-shown-before",
-                    detail: format!("token {} was made by this request, and its text can't be shown again", made.id),
-                    hint: "revoke it, and make another under a new Idempotency-Key",
-                });
+                return Err(shown_before(made.id.as_str()));
             }
             Ok(Made { view: self.token_view(made), text })
         })

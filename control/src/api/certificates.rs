@@ -163,12 +163,15 @@ impl Api {
         let expect_ca = self.read_local(|state| state.cluster().map_or(1, |cluster| cluster.ca_number()));
         let next = signing.next(&self.env, expect_ca + 1).map_err(|error| ApiError::Internal(chain(&error)))?;
         cara_env::point("ca.made", || format!("ca={}", expect_ca + 1)).await;
-        let sealing = crate::server::sealing_key(self)?;
+        let sealed_under =
+            self.read_local(|state| state.cluster().map(|of| of.sealing_key.clone())).unwrap_or_default();
+        let sealing = crate::server::sealing_key(self, &sealed_under)?;
         let command = RotateCa {
             certificate_pem: next.certificate_pem,
             key_sealed: pki::seal(&*self.env.rng, &sealing, next.key_pem.as_bytes()),
             cross_pem: next.cross_pem,
             expect_ca,
+            sealing_key: sealed_under,
         };
         self.propose(&asker.actor, &asker.request_id, Command::RotateCa(command)).await.map(drop)
     }

@@ -1,11 +1,13 @@
 //! What an operator does about a node's identity: brings it back, or shuts it out.
 
 use cara_core::command::{MintReenrollToken, RevokeCertificate};
+use cara_core::model::JoinToken as JoinTokenRecord;
 use cara_core::{Answer, Command, Rejected, TokenId};
 use cara_proto::rest::ReenrollToken;
 use cara_transport::JoinToken;
 
 use super::rest::Asker;
+use super::secret::shown_before;
 use super::{Api, find};
 use crate::error::ApiError;
 use crate::setup::ca_fingerprint;
@@ -32,8 +34,14 @@ impl Api {
         let hash = JoinToken::hash(&secret);
         let command = MintReenrollToken { id: id.clone(), hash, node: node.clone(), expires_at_ms };
         let reply = self.propose(&asker.actor, &asker.request_id, Command::MintReenrollToken(command)).await?;
-        if !matches!(&reply.answer, Answer::Token(minted) if minted.token == id) {
-            return Err(Rejected::RequestIdReused { request: asker.request_id.clone() }.into());
+        let Answer::Token(minted) = &reply.answer else {
+            return Err(ApiError::Internal("the answer to MintReenrollToken names no token".into()));
+        };
+        if minted.token != id {
+            let is_for = |token: &JoinTokenRecord| token.bound_node.as_ref() == Some(&node);
+            let is_own = self.read_local(|state| state.join_token(&minted.token).is_some_and(is_for));
+            let reused = Rejected::RequestIdReused { request: asker.request_id.clone() };
+            return Err(if is_own { shown_before(minted.token.as_str()) } else { reused.into() });
         }
         // A retry shows what the first attempt recorded.
         let (expires_at_ms, ca_pem) = self.read_local(|state| {

@@ -26,6 +26,7 @@ mod placement;
 mod points;
 pub mod reach;
 pub mod rest;
+mod sealing;
 mod secret;
 mod volumes;
 

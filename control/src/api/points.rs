@@ -38,6 +38,11 @@ pub async fn committed(api: &Api, command: &Command, reply: &Reply) {
             });
             point("ca.phase", || format!("phase={phase} {}", api.term_and(at))).await;
         }
+        Command::RotateSealingKey(_) => point("seal.announced", || api.term_and(at)).await,
+        Command::HoldSealingKey(held) => {
+            point("seal.held", || format!("server={} {}", held.server, api.term_and(at))).await;
+        }
+        Command::Reseal(_) => point("seal.resealed", || api.term_and(at)).await,
         Command::EnrollNode(enrolled) => {
             point("token.spent", || format!("by={} {}", enrolled.name, api.term_and(at))).await;
         }

@@ -1,19 +1,51 @@
 //! Secrets that are shown once, and once more to whoever lost the answer.
 
+use cara_core::{Answer, TokenId};
 use cara_transport::JoinToken;
+use http::StatusCode;
 
 use super::Api;
+use crate::error::ApiError;
 
 impl Api {
     /// A secret of 256 bits, hex: derived from who asks for what under which request id, so that a retry finds the one that
     /// was recorded instead of making another. At random for a request without an id.
-    pub fn secret_for(&self, actor: &str, request_id: &str, what: &str) -> String {
+    ///
+    /// # Errors
+    /// When this server doesn't have the key that it is derived with.
+    pub fn secret_for(&self, actor: &str, request_id: &str, what: &str) -> Result<String, ApiError> {
         if request_id.is_empty() {
-            return cara_env::hex(&*self.env.rng, 32);
+            return Ok(cara_env::hex(&*self.env.rng, 32));
         }
-        let key = &self.identity.sealing_key;
+        let id = self.read_local(|state| state.cluster().map(|of| of.sealing_key.clone())).unwrap_or_default();
+        let key = self.keeper.look(|identity, _| identity.sealing_key_of(&id).map(str::to_owned));
+        let key = key.ok_or_else(|| {
+            ApiError::Internal(format!("{} does not have the sealing key {id} now", self.identity.name))
+        })?;
         // SHA-256 of key, then of its digest with the request: without the key nobody can derive the secret.
         let inner = JoinToken::hash(&format!("{actor}|{request_id}|{what}"));
-        JoinToken::hash(&format!("{}|{inner}|{key}", JoinToken::hash(key)))
+        Ok(JoinToken::hash(&format!("{}|{inner}|{key}", JoinToken::hash(&key))))
+    }
+}
+
+/// Refuses a retry that was answered with another token than the one that it would show.
+///
+/// # Errors
+/// `token-shown-before`.
+pub(super) fn check_shown(answer: &Answer, id: &TokenId) -> Result<(), ApiError> {
+    match answer {
+        Answer::Token(made) if made.token != *id => Err(shown_before(made.token.as_str())),
+        _ => Ok(()),
+    }
+}
+
+/// What a retry is told whose first attempt was before the sealing key was replaced: its secret can't be derived again, and
+/// another one would not be what was recorded.
+pub(super) fn shown_before(token: &str) -> ApiError {
+    ApiError::Bad {
+        status: StatusCode::CONFLICT,
+        code: "token-shown-before",
+        detail: format!("token {token} was made by this request, and its text can't be shown again"),
+        hint: "revoke it, and make another under a new Idempotency-Key",
     }
 }

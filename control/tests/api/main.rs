@@ -28,6 +28,7 @@ mod recover;
 mod relay;
 mod returns;
 mod scopes;
+mod sealing;
 mod secrets;
 mod tokens;
 mod volume_moves;

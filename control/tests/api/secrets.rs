@@ -88,6 +88,14 @@ async fn no_log_and_no_error_tells_a_secret() {
     planted.push(("the root token", first.founded.token.clone()));
     let (token, _) = second.token(&json!({ "name": "ci", "ability": "write" })).await;
     planted.push(("an API token", token.clone()));
+    // The next sealing key, from its birth until it lies in both folders.
+    assert_eq!(first.post("/api/v1/cluster/sealing-key/rotate", &json!({})).await.status, 202);
+    first.until("/api/v1/cluster/sealing-key", |view| view["phase"] == "stable").await;
+    let saved: Value = serde_json::from_slice(&std::fs::read(second.data_dir().join("server.json")).unwrap()).unwrap();
+    let further = saved["further_sealing_keys"].as_array().cloned().unwrap_or_default();
+    for key in further.iter().chain([&saved["sealing_key"]]) {
+        planted.push(("a sealing key", key.as_str().unwrap().to_owned()));
+    }
     let minted = second.post("/api/v1/nodes/join-tokens", &json!({})).await.json();
     let join: JoinToken = minted["token"].as_str().unwrap().parse().unwrap();
     planted.extend([("a join token", join.to_string()), ("a join token's secret", join.secret)]);
@@ -151,6 +159,8 @@ fn nothing_that_holds_a_secret_prints_it() {
         format!("{:?}", agent::EnrollRequest { token: secret.into(), ..Default::default() }),
         format!("{:?}", cluster::JoinRequest { token: secret.into(), ..Default::default() }),
         format!("{:?}", cluster::JoinResponse { sealing_key: secret.into(), ..Default::default() }),
+        format!("{:?}", cluster::JoinResponse { next_sealing_key: secret.into(), ..Default::default() }),
+        format!("{:?}", cluster::PullSealingKeyResponse { key: secret.into() }),
         format!("{:?}", cluster::RecoverTokenResponse { token: secret.into(), ..Default::default() }),
         format!("{carried:?}"),
         format!("{:?}", cluster::HttpPart { data: secret.into(), headers: vec![header()], ..Default::default() }),

@@ -28,6 +28,9 @@
 //! - `leaf.saved` (server): that certificate is on disk and used for new connections, nobody was told
 //! - `bundle.saved` (host, epoch): whom to trust is on disk and in use, nobody was told; on agents as well
 //! - `bundle.attested` (server, ca): the leader was told
+//! - `seal.pulled` (server): the next sealing key came from another server, nothing is written
+//! - `seal.saved` (server): it is on disk, nobody was told
+//! - `seal.forgotten` (server): the key before is not on disk any more
 //!
 //! On the leader:
 //! - `leader.proven` (term): a majority agrees that it leads; it begins to act as leader
@@ -49,6 +52,10 @@
 //! - `bundle.recorded` (server, node, term, revision): that a machine trusts the newest CA is committed
 //! - `ca.made` (ca): the next CA is made, nothing is recorded
 //! - `ca.phase` (phase, term, revision): a step of the CA's replacement is committed, nobody was told
+//! - `seal.made`: the next sealing key is on the leader's disk, nothing is recorded
+//! - `seal.announced` (term, revision): which key comes next is committed, nobody was told
+//! - `seal.held` (server, term, revision): that a server has the next sealing key is committed
+//! - `seal.resealed` (term, revision): all secrets are sealed under the next key, nobody was told
 //! - `cert.revoked` (node, term, revision): a node is shut out, and its session doesn't know yet
 //! - `clone.refused` * (node): a second machine with a copy of a node's identity is about to be told
 //! - `workload.applied` (workload, term, revision): committed, and not answered

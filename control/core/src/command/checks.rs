@@ -4,7 +4,7 @@ use crate::entry::Context;
 use crate::feature::Feature;
 use crate::id::{Epoch, Generation, NodeId, Revision, TokenId, is_well_formed};
 use crate::limits;
-use crate::model::{Certificate, Facts, MoveSettings, Node, Server, TokenPurpose, Workload};
+use crate::model::{Certificate, Cluster, Facts, MoveSettings, NextSealingKey, Node, Server, TokenPurpose, Workload};
 use crate::name;
 use crate::planted::planted;
 use crate::rejected::{Problem, Rejected};
@@ -256,6 +256,29 @@ pub(crate) fn check_ca_pem(field: &str, pem: &str) -> Result<(), Problem> {
         return Err(Problem::new(field, rule));
     }
     Ok(())
+}
+
+/// What the proposer sealed is sealed under the key under which everything is. A cluster that never replaced its key does not
+/// know its id.
+pub(crate) fn check_sealed_under(current: &str, given: &str) -> Result<(), Rejected> {
+    if current.is_empty() || current == given {
+        return Ok(());
+    }
+    Err(Rejected::StaleSealingKey { given: key_name(given), current: key_name(current) })
+}
+
+/// The next sealing key, if it is this one.
+pub(crate) fn check_next_key<'a>(cluster: &'a mut Cluster, key_id: &str) -> Result<&'a mut NextSealingKey, Rejected> {
+    let Some(next) = &mut cluster.next_sealing_key else { return Err(Rejected::NoSealingRotation {}) };
+    if next.key_id != key_id {
+        return Err(Rejected::StaleSealingKey { given: key_name(key_id), current: key_name(&next.key_id) });
+    }
+    Ok(next)
+}
+
+/// As much of a key's id as people need to tell it from another.
+fn key_name(id: &str) -> String {
+    id.chars().take(12).collect()
 }
 
 /// A sealed key.

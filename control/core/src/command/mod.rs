@@ -19,6 +19,7 @@ mod cordon;
 mod delete_node;
 mod delete_workload;
 mod enroll_node;
+mod hold_sealing_key;
 mod incarnate;
 mod init_cluster;
 mod lose_node;
@@ -35,12 +36,14 @@ mod remove_volume;
 mod renew_certificate;
 mod renew_server;
 mod report_status;
+mod reseal;
 mod restart_workload;
 mod revoke_api_token;
 mod revoke_certificate;
 mod revoke_join_token;
 mod revoke_placement;
 mod rotate_ca;
+mod rotate_sealing_key;
 mod set_accepts;
 mod set_feature_level;
 mod set_labels;
@@ -66,6 +69,7 @@ pub use cordon::{Cordon, Uncordon};
 pub use delete_node::DeleteNode;
 pub use delete_workload::DeleteWorkload;
 pub use enroll_node::EnrollNode;
+pub use hold_sealing_key::HoldSealingKey;
 pub use incarnate::Incarnate;
 pub use init_cluster::InitCluster;
 pub use lose_node::LoseNode;
@@ -82,12 +86,14 @@ pub use remove_volume::RemoveVolume;
 pub use renew_certificate::RenewCertificate;
 pub use renew_server::RenewServer;
 pub use report_status::ReportStatus;
+pub use reseal::Reseal;
 pub use restart_workload::RestartWorkload;
 pub use revoke_api_token::RevokeApiToken;
 pub use revoke_certificate::RevokeCertificate;
 pub use revoke_join_token::RevokeJoinToken;
 pub use revoke_placement::RevokePlacement;
 pub use rotate_ca::RotateCa;
+pub use rotate_sealing_key::RotateSealingKey;
 pub use set_accepts::SetAccepts;
 pub use set_feature_level::SetFeatureLevel;
 pub use set_labels::SetLabels;
@@ -100,8 +106,8 @@ pub use trust_ca::TrustCa;
 
 use checks::{
     came_in, check_ca_pem, check_certificate, check_fingerprint_free, check_generation, check_hash, check_id,
-    check_issuer, check_message, check_not_moving, check_revision, check_sealed, check_session, check_text,
-    check_token_node, clip_facts, move_settings,
+    check_issuer, check_message, check_next_key, check_not_moving, check_revision, check_sealed, check_sealed_under,
+    check_session, check_text, check_token_node, clip_facts, move_settings,
 };
 pub(crate) use checks::{check_join_token, check_node_name, clip};
 
@@ -209,10 +215,16 @@ wire_oneof! {
         46 => RotateCa(RotateCa),
         /// The next step of replacing the CA.
         47 => AdvanceCa(AdvanceCa),
+        /// Begins to replace the sealing key.
+        48 => RotateSealingKey(RotateSealingKey),
         /// Keeps the last use of API tokens.
         49 => CheckpointTokenUse(CheckpointTokenUse),
         /// Says where a node stands.
         53 => SetRegion(SetRegion),
+        /// A server has the next sealing key.
+        54 => HoldSealingKey(HoldSealingKey),
+        /// All secrets, sealed under the next key.
+        55 => Reseal(Reseal),
     }
 }
 
@@ -233,6 +245,7 @@ impl Command {
                 | Command::AdvanceDrain(_)
                 | Command::TrustCa(_)
                 | Command::ConfirmServer(_)
+                | Command::HoldSealingKey(_)
         )
     }
 
@@ -290,6 +303,9 @@ impl Command {
             Command::RotateCa(c) => rotate_ca::apply(state, cx, c),
             Command::AdvanceCa(c) => advance_ca::apply(state, cx, c),
             Command::SetRegion(c) => set_region::apply(state, cx, c),
+            Command::RotateSealingKey(c) => rotate_sealing_key::apply(state, cx, c),
+            Command::HoldSealingKey(c) => hold_sealing_key::apply(state, cx, c),
+            Command::Reseal(c) => reseal::apply(state, cx, c),
         }
     }
 }

@@ -22,6 +22,9 @@ pub struct RotateCa {
     /// The number of the CA that it is to replace.
     #[prost(uint64, tag = "4")]
     pub expect_ca: u64,
+    /// Id of the key under which its private key is sealed; empty = the one that was made with the cluster.
+    #[prost(string, tag = "5")]
+    pub sealing_key: String,
 }
 
 pub(crate) fn apply(state: &mut State, cx: &Context, cmd: RotateCa) -> Result<Vec<Event>, Rejected> {
@@ -34,6 +37,8 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: RotateCa) -> Result<Ve
         let (given, current) = (cmd.expect_ca.to_string(), cluster.ca_number().to_string());
         return Err(Rejected::StaleCa { given, current });
     }
+    // If all was sealed anew since, this key would open with one that the servers forget.
+    super::check_sealed_under(&cluster.sealing_key, &cmd.sealing_key)?;
     super::check_ca_pem("certificate_pem", &cmd.certificate_pem)?;
     super::check_ca_pem("cross_pem", &cmd.cross_pem)?;
     super::check_sealed("key_sealed", &cmd.key_sealed)?;

@@ -3,6 +3,7 @@
 //! replay of the log is checked after each entry, for all servers, which must have the same state.
 
 mod moves;
+mod sealing;
 mod trust;
 
 use crate::limits;
@@ -77,6 +78,8 @@ invariants! {
     RemovedUnneeded "A node is told to remove a volume only while no node is told anything about its data, and no move is.";
     TrustShared "Every machine that may talk trusts the CA of every other's certificates, also while the CA is replaced.";
     TrustRises "The number of changes of whom to trust never falls.";
+    SealedByAll "Secrets are sealed anew only under a key that every server has, and all of them at once.";
+    SealingKeysDiffer "The sealing key, the next one and the former ones are different keys.";
     CertificateRises "A node's certificate generation never falls, and another certificate has a higher one.";
     RevokedStands "A node whose certificate is revoked gets another one only by being enrolled again.";
     TokenBound "A token that is bound to a node let in no other one.";
@@ -115,6 +118,7 @@ pub fn check(state: &State) -> Vec<Violation> {
     check_revisions(state, &mut found);
     moves::check(state, &mut found);
     trust::check(state, &mut found);
+    sealing::check(state, &mut found);
     found.expect(state.indexes_are_exact(), InvariantId::IndexesExact, || "rebuilt indexes differ".into());
     found.0
 }
@@ -123,6 +127,7 @@ pub fn check(state: &State) -> Vec<Violation> {
 pub fn check_step(before: &State, after: &State) -> Vec<Violation> {
     let mut found = Found(check_later(before, after));
     moves::check_step(before, after, &mut found);
+    sealing::check_step(before, after, &mut found);
     found.0
 }
 

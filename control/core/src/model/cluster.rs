@@ -1,6 +1,6 @@
 //! What there is once: the cluster's identity, its CA and its settings.
 
-use super::{CaRotation, FormerCa};
+use super::{CaRotation, FormerCa, NextSealingKey};
 use crate::id::ServerId;
 
 /// The cluster. Made by `InitCluster`, the first entry of a log.
@@ -39,4 +39,13 @@ pub struct Cluster {
     /// The CAs before that clients may still pin, the newest first.
     #[prost(message, repeated, tag = "11")]
     pub former_cas: Vec<FormerCa>,
+    /// Id of the key under which the secrets are sealed; empty = the one that was made with the cluster.
+    #[prost(string, tag = "12")]
+    pub sealing_key: String,
+    /// The key that is to follow, while the servers get it.
+    #[prost(message, optional, tag = "13")]
+    pub next_sealing_key: Option<NextSealingKey>,
+    /// Ids of keys that are not needed any more, the newest first.
+    #[prost(string, repeated, tag = "14")]
+    pub former_sealing_keys: Vec<String>,
 }

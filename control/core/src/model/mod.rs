@@ -12,6 +12,7 @@ mod drain;
 mod join_token;
 mod node;
 mod scope;
+mod sealing;
 mod server;
 mod spec;
 mod status;
@@ -29,6 +30,7 @@ pub use node::{
     CloneSeen, Connection, Facts, Node, NodeEvent, NodeEvents, NodeView, Quarantine, QuarantinedVolume, Session,
 };
 pub use scope::Scope;
+pub use sealing::NextSealingKey;
 pub use server::Server;
 pub use spec::{
     DatabaseSpec, Engine, HealthCheck, Ingress, Port, Probe, Protocol, Resources, ServiceSpec, VolumeKind, VolumeMount,

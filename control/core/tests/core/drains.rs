@@ -143,3 +143,14 @@ fn a_drain_that_can_not_be_is_refused_and_uncordon_ends_one() {
     world.ok(CancelDrain { id: "d2".into(), reason: "test".into() });
     assert!(!world.state.node(&b).unwrap().schedulable);
 }
+
+#[test]
+fn a_node_that_is_lost_once_more_ends_its_drain_and_the_audit_knows_the_drain_from_before() {
+    let mut world = World::that_knows(Feature::Lifecycle);
+    let (a, _) = (world.node("a"), world.node("b"));
+    world.ok(CloseSession { node: a.clone(), epoch: world.epoch(&a), reason: "end".into() });
+    let lose = LoseNode { node: a.clone(), reason: String::new() };
+    world.ok(lose.clone());
+    world.ok(StartDrain { id: "d1".into(), node: a, ..Default::default() });
+    assert_eq!(world.events(lose), ["DrainFinished"]);
+}

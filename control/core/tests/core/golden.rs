@@ -2,6 +2,7 @@
 //! and then only added to. A change of meaning of a tag makes these fail.
 
 use crate::rotation::{advance, confirm, node_trusts, renew_node, renew_server, rotate, server_trusts};
+use crate::sealing::{begin, hold, reseal};
 use crate::world::*;
 use cara_core::codec::{decode_entry, encode_entry};
 use cara_core::command::*;
@@ -189,6 +190,26 @@ fn history_of_rotation() -> World {
     world
 }
 
+/// A history with a replaced sealing key, before and after which the CA was replaced, and with one that was begun anew.
+fn history_of_sealing() -> World {
+    let mut world = World::that_knows(Feature::Lifecycle);
+    world.ok(mint(2, TokenPurpose::Server));
+    world.ok(PutServer { server: server(2), token_hash: Some(hash(2)) });
+    let first = begin(&world, 50);
+    world.ok(first);
+    let next_ca = rotate(&world);
+    world.ok(next_ca);
+    let second = hold(&world, 2);
+    world.ok(second);
+    let all = reseal(&world, 7);
+    world.ok(all);
+    let next = begin(&world, 51);
+    world.ok(next);
+    let another = RotateSealingKey { anew: true, ..begin(&world, 52) };
+    world.ok(another);
+    world
+}
+
 /// A history with the commands about nodes that come back and about clones.
 fn history_of_returns() -> World {
     let mut world = World::that_knows(Feature::Lifecycle);
@@ -236,6 +257,7 @@ fn golden(name: &str, fresh: &[Vec<u8>]) -> Vec<Vec<u8>> {
 fn the_history_has_every_command() {
     let mut worlds = vec![history(), history_of_moves(), history_of_volumes()];
     worlds.extend([history_of_access(), history_of_health(), history_of_rotation(), history_of_returns()]);
+    worlds.push(history_of_sealing());
     let mut names: Vec<_> = worlds.iter().flat_map(|world| &world.log).map(|(_, entry)| entry.command.name()).collect();
     names.sort();
     names.dedup();
@@ -250,6 +272,7 @@ fn an_old_log_gives_the_same_state() {
     same_state(&history_of_access(), "log-v3-access.bin", "state-v3-access.bin");
     same_state(&history_of_health(), "log-v3-health.bin", "state-v3-health.bin");
     same_state(&history_of_rotation(), "log-v3-ca.bin", "state-v3-ca.bin");
+    same_state(&history_of_sealing(), "log-v3-sealing.bin", "state-v3-sealing.bin");
     same_state(&history_of_returns(), "log-v3-returns.bin", "state-v3-returns.bin");
 }
 

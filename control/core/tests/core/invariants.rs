@@ -98,6 +98,8 @@ fn what_is_wrong_with_the_cluster_is_found() {
     found(&broken(&state, "api-token/root", root), InvariantId::RootTokenLeft);
     let ids = |cluster: &mut Cluster| cluster.last_server_id = ServerId(0);
     found(&broken(&state, "cluster", ids), InvariantId::ServerLeft);
+    let twice = |cluster: &mut Cluster| cluster.former_sealing_keys = vec![hash(1), hash(1)];
+    found(&broken(&state, "cluster", twice), InvariantId::SealingKeysDiffer);
     let dropped = |cluster: &mut Cluster| cluster.ca = 2;
     found(&broken(&state, "cluster", dropped), InvariantId::TrustShared);
     let unknown = |server: &mut Server| server.certificate.ca = 2;
@@ -145,6 +147,23 @@ fn what_went_back_is_found() {
     let before = broken(after, &first, |server: &mut Server| server.certificate.generation = Generation(9));
     step(&before, after, InvariantId::CertificateRises);
     step(after, &World::new().state, InvariantId::LogTimeRises);
+}
+
+#[test]
+fn what_is_sealed_too_early_or_not_at_all_is_found() {
+    let after = good().state;
+    let after = broken(&after, "cluster", |cluster: &mut Cluster| cluster.sealing_key = hash(2));
+    let before = |holders: Vec<ServerId>, ca_key_sealed: Vec<u8>| {
+        broken(&after, "cluster", |cluster: &mut Cluster| {
+            cluster.sealing_key = hash(1);
+            cluster.next_sealing_key = Some(NextSealingKey { key_id: hash(2), holders, started_at_ms: 1 });
+            cluster.ca_key_sealed = ca_key_sealed;
+        })
+    };
+    step(&before(vec![], vec![9]), &after, InvariantId::SealedByAll);
+    let same = after.cluster().unwrap().ca_key_sealed.clone();
+    step(&before(vec![ServerId(1)], same), &after, InvariantId::SealedByAll);
+    assert!(check_step(&before(vec![ServerId(1)], vec![9]), &after).is_empty());
 }
 
 fn step(before: &State, after: &State, id: InvariantId) {

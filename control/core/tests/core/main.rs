@@ -25,6 +25,7 @@ mod reconcile;
 mod reconcile_moves;
 mod returns;
 mod rotation;
+mod sealing;
 mod sessions;
 mod spec;
 mod tokens;

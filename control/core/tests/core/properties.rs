@@ -2,6 +2,7 @@
 //! load, reconcilers as fixed points, bytes that are no message.
 
 use crate::rotation::{advance, confirm, node_trusts, renew_server, rotate, server_trusts, signed};
+use crate::sealing::{begin, hold, reseal};
 use crate::world::*;
 use cara_core::codec::*;
 use cara_core::command::*;
@@ -16,7 +17,7 @@ use proptest::strategy::ValueTree;
 type Dice = (u8, u8, u8, u8, u8);
 
 fn dice() -> impl Strategy<Value = Dice> {
-    (0..51u8, 0..4u8, 0..4u8, 0..4u8, 0..4u8)
+    (0..52u8, 0..4u8, 0..4u8, 0..4u8, 0..4u8)
 }
 
 /// A command over four nodes, tokens, servers and workloads. Most assume what is so, some what was so or never was.
@@ -134,6 +135,7 @@ fn command(world: &World, (which, a, b, c, d): Dice) -> Command {
             ReenrollNode { token_hash: hash(token), node, certificate, ..Default::default() }.into()
         }
         50 => NoteClone { node, instance: format!("i{c}"), expect_instance: instance, ..Default::default() }.into(),
+        51 => sealing_command(world, (a, b, c, d), number),
         26..=43 => move_command(world, which, (node, uid), (a, b, c, d), number),
         _ if c == 0 && d == 0 => Incarnate { incarnation: world.state.incarnation() + u64::from(a) }.into(),
         _ if c == 1 => {
@@ -154,7 +156,7 @@ fn trust_command(world: &World, which: u8, node: NodeId, (a, b, c, d): (u8, u8, 
     let server = servers[usize::from(a) % servers.len()];
     match which {
         44 if a == 0 && b == 0 => rotate(world).into(),
-        44 => AdvanceCa { force: c == 0 && d == 0, ..advance(world, false) }.into(),
+        44 => AdvanceCa { force: c < 2 && d < 2, ..advance(world, false) }.into(),
         45 if b == 0 => node_trusts(world, &node).into(),
         45 => server_trusts(world, server).into(),
         46 if b == 0 => {
@@ -163,6 +165,21 @@ fn trust_command(world: &World, which: u8, node: NodeId, (a, b, c, d): (u8, u8, 
         46 => renew_server(world, server, number).into(),
         _ if b == 0 => node_trusts(world, &node).into(),
         _ => confirm(world, server).into(),
+    }
+}
+
+/// A command about the sealing key; most assume what is so.
+fn sealing_command(world: &World, (a, b, c, d): (u8, u8, u8, u8), number: u64) -> Command {
+    let servers: Vec<_> = world.state.servers().map(|server| server.id.0).collect();
+    let server = servers[usize::from(a) % servers.len()];
+    match b {
+        0 => RotateSealingKey { anew: d == 0, server: ServerId(server), ..begin(world, 500_000 + number) }.into(),
+        1 | 2 => hold(world, server).into(),
+        _ if c == 0 => Reseal { key_id: hash(1), ..reseal(world, d) }.into(),
+        _ => {
+            let sealed = number.to_le_bytes().to_vec();
+            Reseal { ca_key_sealed: [&[c], &sealed[..]].concat(), ..reseal(world, number.to_le_bytes()[0]) }.into()
+        }
     }
 }
 

@@ -12,6 +12,7 @@ pub fn rotate(world: &World) -> RotateCa {
         key_sealed: vec![4, 5, 6],
         cross_pem: "cross".into(),
         expect_ca: cluster(world).ca_number(),
+        sealing_key: cluster(world).sealing_key.clone(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use cara_proto::rest::{CaRotateRequest, CaView};
 
-use super::Context;
 use super::ask::Question;
+use super::{Context, sealing_key};
 use crate::cli::{ClusterCommand, RotateCa};
 use crate::client::Client;
 use crate::failure::Outcome;
@@ -14,7 +14,10 @@ use crate::wait::{Progress, rest};
 const NAMED: usize = 4;
 
 pub(super) async fn run(cx: &Context, command: ClusterCommand) -> Outcome {
-    let ClusterCommand::RotateCa(args) = command;
+    let args = match command {
+        ClusterCommand::RotateCa(args) => args,
+        ClusterCommand::RotateSealingKey(args) => return sealing_key::run(cx, &args).await,
+    };
     let client = cx.client()?;
     let view: CaView = client.get("/cluster/ca").await?;
     if args.status {

@@ -15,6 +15,7 @@ mod explain;
 mod get;
 mod logs;
 mod nodes;
+mod sealing_key;
 mod servers;
 mod tokens;
 mod version;

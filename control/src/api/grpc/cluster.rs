@@ -6,9 +6,9 @@ use cara_core::model::Server;
 use cara_core::{Answer, Command, FEATURE_LEVEL_MIN, Rejected, ServerId, TokenId};
 use cara_proto::cluster::cluster_server::Cluster;
 use cara_proto::cluster::{
-    AnnounceRequest, AnnounceResponse, AttestRequest, AttestResponse, HttpPart, HttpRequest, JoinRequest, JoinResponse,
-    NoteTokenUseRequest, NoteTokenUseResponse, RecoverTokenRequest, RecoverTokenResponse, RenewServerRequest,
-    RenewServerResponse,
+    AnnounceRequest, AnnounceResponse, AttestRequest, AttestResponse, HoldSealingKeyRequest, HttpPart, HttpRequest,
+    JoinRequest, JoinResponse, NoteTokenUseRequest, NoteTokenUseResponse, PullSealingKeyRequest,
+    PullSealingKeyResponse, RecoverTokenRequest, RecoverTokenResponse, RenewServerRequest, RenewServerResponse,
 };
 use cara_transport::{JoinToken, Role};
 use futures_util::stream::BoxStream;
@@ -20,7 +20,6 @@ use crate::api::certificates::Attested;
 use crate::api::rest::run_forwarded;
 use crate::api::{Leader, SharedApi, forward};
 use crate::error::ApiError;
-use crate::identity::from_hex;
 use crate::setup::{hosts_of, record};
 
 /// What to do about an address that the leader can't dial.
@@ -93,12 +92,14 @@ impl ClusterService {
                 ..JoinResponse::default()
             })
         });
+        let (sealing_key, next_sealing_key) = api.sealing_keys_for_newcomer()?;
         Ok(JoinResponse {
             server_id: server.server.0,
             cluster_id: api.identity.cluster_id.clone(),
             certificate_pem: server.certificate.pem,
             ca: server.certificate.ca,
-            sealing_key: from_hex(&api.identity.sealing_key).unwrap_or_default(),
+            sealing_key,
+            next_sealing_key,
             servers: api.server_addresses(),
             ..joined.unwrap_or_default()
         })
@@ -172,6 +173,25 @@ impl Cluster for ClusterService {
         check_leads(&self.api)?;
         let AttestRequest { trusts, fingerprint } = request.into_inner();
         let recorded = self.api.record_attested(id, Attested { trusts, fingerprint }).await;
+        recorded.map(|revision| Response::new(AttestResponse { revision })).map_err(|error| error.to_status())
+    }
+
+    async fn pull_sealing_key(
+        &self,
+        request: Request<PullSealingKeyRequest>,
+    ) -> Result<Response<PullSealingKeyResponse>, Status> {
+        let id = server_peer(&self.api, &request)?;
+        let handed_out = self.api.hand_out_key(id, &request.into_inner().key_id);
+        handed_out.map(|key| Response::new(PullSealingKeyResponse { key })).map_err(|error| error.to_status())
+    }
+
+    async fn hold_sealing_key(
+        &self,
+        request: Request<HoldSealingKeyRequest>,
+    ) -> Result<Response<AttestResponse>, Status> {
+        let id = server_peer(&self.api, &request)?;
+        check_leads(&self.api)?;
+        let recorded = self.api.record_held(id, request.into_inner().key_id).await;
         recorded.map(|revision| Response::new(AttestResponse { revision })).map_err(|error| error.to_status())
     }
 

@@ -15,7 +15,7 @@ pub async fn reenroll_token(
     Path(node): Path<String>,
     Extension(asker): Extension<Asker>,
 ) -> Result<Response, ApiError> {
-    let secret = api.secret_for(&asker.actor.name, &asker.request_id, &format!("reenroll {node}"));
+    let secret = api.secret_for(&asker.actor.name, &asker.request_id, &format!("reenroll {node}"))?;
     Ok(body::json(StatusCode::CREATED, &api.mint_reenroll_token(&asker, &node, secret).await?))
 }
 

@@ -27,6 +27,7 @@ mod openapi;
 mod placement;
 mod problem;
 mod route;
+mod sealing;
 mod servers;
 mod table;
 mod tokens;

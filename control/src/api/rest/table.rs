@@ -11,13 +11,14 @@ use cara_proto::rest::{
     Accepts, ApiTokenRequest, ApiTokenView, AppMoveView, AuditPage, CaRotateRequest, CaView, ClusterView,
     ConnectionEvent, DatabaseConnection, DrainPlan, DrainView, Items, JoinTokenRequest, JoinTokenView, List,
     LostRequest, LostView, MintedApiToken, MintedToken, MovePlan, MoveRequest, MoveView, NodeChoice, NodeHealth,
-    NodeManifest, NodeRegion, NodeVolume, PlacementReport, PlacementRequest, ReenrollToken, WorkloadManifest,
+    NodeManifest, NodeRegion, NodeVolume, PlacementReport, PlacementRequest, ReenrollToken, SealingKeyRotateRequest,
+    SealingKeyView, WorkloadManifest,
 };
 
 use super::route::Route;
 use super::{
     api_tokens, app_moves, audit, ca, drains, health, identity, lifecycle, logs, lost, moves, node_health, nodes,
-    openapi, placement, servers, tokens, volumes, watch, workloads,
+    openapi, placement, sealing, servers, tokens, volumes, watch, workloads,
 };
 use crate::wire::kind_path;
 
@@ -74,7 +75,7 @@ fn node_routes() -> Vec<Route> {
         Route::post("/nodes/join-tokens", tokens::mint_for_node, Root, "Mints a token that lets one machine in.")
             .may_take::<JoinTokenRequest>()
             .gives::<MintedToken>(201)
-            .refuses(&["token-exists"]),
+            .refuses(&["token-exists", "token-shown-before"]),
         Route::delete("/nodes/join-tokens/{id}", tokens::revoke, Root, "Takes a join token back.")
             .gives_nothing(204)
             .refuses(&["unknown-token", "join-token-used"]),
@@ -163,7 +164,7 @@ fn node_work_routes() -> Vec<Route> {
         )
         .scope("node:{node}")
         .gives::<ReenrollToken>(201)
-        .refuses(&["unknown-node", "node-not-enrolled", "token-exists"]),
+        .refuses(&["unknown-node", "node-not-enrolled", "token-exists", "token-shown-before"]),
         Route::post(
             "/nodes/{node}/revoke-cert",
             identity::revoke_cert,
@@ -202,13 +203,31 @@ fn server_routes() -> Vec<Route> {
         Route::post("/cluster/ca/rotate", ca::rotate, Root, "Begins to replace the CA, or goes on without nodes.")
             .may_take::<CaRotateRequest>()
             .gives::<CaView>(202)
-            .refuses(&["ca-rotation-running", "no-ca-rotation", "ca-held-back", "stale-ca", "stale-ca-rotation"]),
+            .refuses(&[
+                "ca-rotation-running",
+                "no-ca-rotation",
+                "ca-held-back",
+                "stale-ca",
+                "stale-ca-rotation",
+                "stale-sealing-key",
+            ]),
+        Route::get(
+            "/cluster/sealing-key",
+            sealing::show,
+            Read,
+            "The sealing key's id, and how far its replacement is.",
+        )
+        .gives::<SealingKeyView>(200),
+        Route::post("/cluster/sealing-key/rotate", sealing::rotate, Root, "Begins to replace the sealing key.")
+            .may_take::<SealingKeyRotateRequest>()
+            .gives::<SealingKeyView>(202)
+            .refuses(&["sealing-rotation-running", "stale-sealing-key", "unknown-server"]),
         Route::get("/servers/join-tokens", tokens::list_for_servers, Root, "Join tokens for servers.")
             .gives::<List<JoinTokenView>>(200),
         Route::post("/servers/join-tokens", tokens::mint_for_server, Root, "Mints a token that lets one server in.")
             .may_take::<JoinTokenRequest>()
             .gives::<MintedToken>(201)
-            .refuses(&["token-exists"]),
+            .refuses(&["token-exists", "token-shown-before"]),
         Route::delete("/servers/join-tokens/{id}", tokens::revoke, Root, "Takes a join token back.")
             .gives_nothing(204)
             .refuses(&["unknown-token", "join-token-used"]),
@@ -227,7 +246,7 @@ fn access_routes() -> Vec<Route> {
         Route::post("/tokens", api_tokens::create, Root, "Makes an API token; its text is in this answer only.")
             .takes::<ApiTokenRequest>()
             .gives::<MintedApiToken>(201)
-            .refuses(&["token-exists", "unknown-node", "token-exceeds-creator", "token-ended"]),
+            .refuses(&["token-exists", "token-shown-before", "unknown-node", "token-exceeds-creator", "token-ended"]),
         Route::get("/tokens/{id}", api_tokens::show, Root, "One API token, without its text.")
             .gives::<ApiTokenView>(200)
             .refuses(&["unknown-token"]),

@@ -16,6 +16,7 @@ use http::StatusCode;
 
 use super::join_commands::{Machine, join_commands};
 use super::{Asker, body};
+use crate::api::secret::check_shown;
 use crate::api::{Api, SharedApi};
 use crate::error::ApiError;
 use crate::setup::ca_fingerprint;
@@ -48,7 +49,7 @@ async fn mint(api: &Api, asker: &Asker, body: Body, purpose: TokenPurpose) -> Re
     let request: JoinTokenRequest = body::parse_or_default(body, api.config.body_max).await?;
     let (ttl_s, notes) = ttl(&request)?;
     check_addresses(&request)?;
-    let secret = api.secret_for(&asker.actor.name, &asker.request_id, purpose.as_str());
+    let secret = api.secret_for(&asker.actor.name, &asker.request_id, purpose.as_str())?;
     let id = TokenId::new(format!("jt-{}", &JoinToken::hash(&format!("id of {secret}"))[..12]));
     let now_ms = api.env.clock.wall_ms();
     let command = MintJoinToken {
@@ -58,7 +59,8 @@ async fn mint(api: &Api, asker: &Asker, body: Body, purpose: TokenPurpose) -> Re
         expires_at_ms: now_ms + ttl_s * 1000,
         bound_name: request.node_name.clone(),
     };
-    api.propose(&asker.actor, &asker.request_id, Command::MintJoinToken(command)).await?;
+    let reply = api.propose(&asker.actor, &asker.request_id, Command::MintJoinToken(command)).await?;
+    check_shown(&reply.answer, &id)?;
     // A retry shows what the first attempt recorded.
     let (expires_at_ms, ttl_s, ca_pem) = api.read_local(|state| {
         let recorded = state.join_token(&id).map(|token| (token.expires_at_ms, token.created_at_ms));
