@@ -13,6 +13,8 @@ use crate::measure::require::Requirement;
 
 /// Agents of one process; several processes where one's share of a core is not enough.
 const AGENTS_PER_PROCESS: usize = 2_500;
+/// Nodes of a growth curve: a hundred times what a cluster lets in.
+const NODES_MAX: usize = 1_000_000;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,6 +41,11 @@ pub enum Command {
     Agents(AgentsArgs),
     /// Durable writes and linearizable reads, and the time from a leader's death to the next write; beside etcd if wanted.
     Kv(KvArgs),
+    /// What a server's work and memory cost as the fleet grows, and in which order.
+    Growth(GrowthArgs),
+    /// One size of `growth`, in a process of its own.
+    #[command(hide = true)]
+    GrowthOne { nodes: usize },
     /// One process with many agents, for `agents`.
     #[command(hide = true)]
     AgentsWorker,
@@ -107,6 +114,21 @@ pub struct AgentsArgs {
     pub at_once: u32,
     #[command(flatten)]
     pub common: Common,
+}
+
+#[derive(Debug, Args)]
+pub struct GrowthArgs {
+    /// Numbers of nodes.
+    #[arg(long, value_delimiter = ',', default_value = "100,1000,10000,100000", value_parser = nodes)]
+    pub nodes: Vec<usize>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// A number of nodes.
+fn nodes(text: &str) -> Result<usize, String> {
+    let number: usize = text.trim().parse().map_err(|_| format!("{text:?} is no number"))?;
+    (1..=NODES_MAX).contains(&number).then_some(number).ok_or_else(|| format!("from 1 to {NODES_MAX}"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   agents   thousands of agents over mutual TLS: enrolment, heartbeats, memory, a failover
+//!   growth   what a server's work and memory cost from 100 to 100,000 nodes
 //!   kv       durable writes and linearizable reads, beside etcd on the same disk
 //! ```
 //! It measures real processes: those of an existing cluster (`--server`), or servers that it starts from the binaries beside
@@ -11,6 +12,7 @@
 mod agents;
 mod cli;
 mod connection;
+mod growth;
 mod kv;
 mod load;
 mod measure;
@@ -67,6 +69,15 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Agents(args) => measure_agents(&env, &args).await,
         Command::Kv(args) => measure_kv(&env, &args).await,
+        Command::Growth(args) => {
+            let mut report = Report::begin();
+            growth::run(&args.nodes, &mut report).await?;
+            finish(report, &args.common)
+        }
+        Command::GrowthOne { nodes } => {
+            println!("{}", serde_json::to_string(&growth::measure_one(&env, nodes))?);
+            Ok(ExitCode::SUCCESS)
+        }
         Command::AgentsWorker => agents::work().await.map(|()| ExitCode::SUCCESS),
     }
 }

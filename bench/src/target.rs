@@ -85,12 +85,14 @@ impl Target {
         self.own()?.kill(name).await.with_context(|| format!("{name} could not be killed"))
     }
 
-    /// Starts a killed server again and waits until it has everything.
-    pub async fn restart(&mut self, name: &str) -> anyhow::Result<()> {
-        let cluster = self.own()?;
-        cluster.start(name)?;
-        cluster.until_caught_up(name).await?;
-        Ok(())
+    /// Starts a killed server again and waits for nothing.
+    pub fn start_again(&mut self, name: &str) -> anyhow::Result<()> {
+        Ok(self.own()?.start(name)?)
+    }
+
+    /// Waits until a server has everything that the leader has.
+    pub async fn until_caught_up(&mut self, name: &str) -> anyhow::Result<()> {
+        Ok(self.own()?.until_caught_up(name).await?)
     }
 
     fn own(&mut self) -> anyhow::Result<&mut Cluster> {

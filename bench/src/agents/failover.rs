@@ -75,7 +75,8 @@ pub async fn run(env: &Env, target: &mut Target, fleet: &Fleet) -> anyhow::Resul
     let (api, calls) = api.end(killed_at);
     drop(bar);
     let elections = target.view().await?.term.saturating_sub(before.term);
-    target.restart(&before.leader).await?;
+    target.start_again(&before.leader)?;
+    target.until_caught_up(&before.leader).await?;
     let (new_leader, first_write) = (after_kill(led), after_kill(written));
     Ok(Failover { killed_at, new_leader, first_write, all_back, api, calls, elections })
 }

@@ -228,8 +228,11 @@ impl Peer for EtcdServers {
         }
     }
 
-    async fn restart(&mut self, server: usize) -> anyhow::Result<()> {
-        self.spawn(server)?;
+    fn start(&mut self, server: usize) -> anyhow::Result<()> {
+        self.spawn(server)
+    }
+
+    async fn until_caught_up(&mut self, server: usize) -> anyhow::Result<()> {
         self.until_serving(server).await
     }
 

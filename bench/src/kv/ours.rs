@@ -120,9 +120,12 @@ impl Peer for OurServers {
         self.target.kill(&name).await
     }
 
-    async fn restart(&mut self, server: usize) -> anyhow::Result<()> {
-        let name = self.names[server].clone();
-        self.target.restart(&name).await
+    fn start(&mut self, server: usize) -> anyhow::Result<()> {
+        self.target.start_again(&self.names[server])
+    }
+
+    async fn until_caught_up(&mut self, server: usize) -> anyhow::Result<()> {
+        self.target.until_caught_up(&self.names[server]).await
     }
 
     fn folder(&self) -> &Path {

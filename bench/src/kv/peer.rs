@@ -36,8 +36,10 @@ pub trait Peer {
     /// Which server leads, and in which term.
     async fn leader(&self) -> anyhow::Result<(usize, u64)>;
     async fn kill(&mut self, server: usize) -> anyhow::Result<()>;
-    /// Starts a killed server and waits until it serves again.
-    async fn restart(&mut self, server: usize) -> anyhow::Result<()>;
+    /// Starts a killed server and waits for nothing.
+    fn start(&mut self, server: usize) -> anyhow::Result<()>;
+    /// Waits until a started server has what the others have.
+    async fn until_caught_up(&mut self, server: usize) -> anyhow::Result<()>;
     fn folder(&self) -> &Path;
 }
 

@@ -82,7 +82,7 @@ impl Rounds {
         while rounds.from.is_none() && rounds.all.len() < pace.rounds_max() {
             let disk = disk::probe(env, ours.folder(), DISK).await?;
             // Whoever goes second finds another machine than the first; so they take turns in that as well.
-            let peer_first = rounds.all.len() % 2 == 0;
+            let peer_first = rounds.all.len().is_multiple_of(2);
             let mut theirs = None;
             if let (true, Some(peer)) = (peer_first, peer) {
                 theirs = Some(run(env, peer, call, clients, pace.length).await?);

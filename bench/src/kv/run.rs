@@ -8,7 +8,7 @@ use super::etcd::EtcdServers;
 use super::level::Call;
 use super::ours::OurServers;
 use super::peer::Peer;
-use super::recovery;
+use super::recovery::{self, Recovery};
 use super::rounds::{Pace, Rounds, Side};
 use crate::measure::disk;
 use crate::measure::process::{Usage, raise_open_files};
@@ -231,10 +231,19 @@ async fn recovery_into(
         own.push(recovery::once(env, ours).await?);
         bar.at(kill as u64);
     }
+    times_into("recovery", (&own, &theirs), |time| time.written, report);
+    times_into("restart", (&own, &theirs), |time| time.restarted, report);
+    Ok(())
+}
+
+/// One kind of time of both sides.
+fn times_into(name: &str, (own, theirs): (&[Recovery], &[Recovery]), of: fn(&Recovery) -> f64, report: &mut Report) {
+    let own: Vec<f64> = own.iter().map(of).collect();
+    let theirs: Vec<f64> = theirs.iter().map(of).collect();
     let middle = median(&own);
-    report.figures.put("recovery_s", middle);
+    report.figures.put(format!("{name}_s"), middle);
     if !theirs.is_empty() {
-        report.figures.put("recovery", middle.zip(median(&theirs)).map(|(own, theirs)| own / theirs));
+        report.figures.put(name, middle.zip(median(&theirs)).map(|(own, theirs)| own / theirs));
     }
     let row = |name: &str, times: &[f64]| {
         let of = |pick: fn(f64, f64) -> f64| times.iter().copied().reduce(pick).map(short).unwrap_or_default();
@@ -245,10 +254,10 @@ async fn recovery_into(
     if !theirs.is_empty() {
         rows.push(row("etcd", &theirs));
     }
-    report.section(Section {
-        title: "SIGKILL of the leader until a write is acknowledged".into(),
-        header: &["side", "kills", "median s", "shortest s", "longest s"],
-        rows,
-    });
-    Ok(())
+    let title = match name {
+        "recovery" => "SIGKILL of the leader until a write is acknowledged",
+        _ => "Start of the killed server until a linearizable read through it",
+    };
+    let header = &["side", "kills", "median s", "shortest s", "longest s"];
+    report.section(Section { title: title.into(), header, rows });
 }
