@@ -3,7 +3,7 @@
 //! `caractrl`'s own client connects anew for each call, as a command line does; measured through it, a load would show
 //! the price of TLS handshakes instead of the cluster's.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -28,6 +28,8 @@ pub struct Connection {
     address: Arc<str>,
     token: Arc<str>,
     sender: SendRequest<Full<Bytes>>,
+    /// Why it has ended, once it has.
+    ended: Arc<OnceLock<String>>,
 }
 
 /// `host:port` of a server that may be given as an URL.
@@ -43,8 +45,15 @@ impl Connection {
         let stream = cara_transport::connect_stream(env, address, tls, DEADLINE).await?;
         let handshake = http2::handshake(Executor, TokioIo::new(stream));
         let (sender, driver) = handshake.await.context("HTTP could not be set up")?;
-        drop(cara_env::spawn(driver)); // It ends with the connection.
-        Ok(Self { env: env.clone(), address: address.into(), token: access.token.as_str().into(), sender })
+        let ended = Arc::new(OnceLock::new());
+        let note = ended.clone();
+        drop(cara_env::spawn(async move {
+            let why =
+                driver.await.map_or_else(|error| chain(&error), |()| "the server closed the connection".to_owned());
+            drop(note.set(why)); // It ends once.
+        }));
+        let (address, token) = (address.into(), access.token.as_str().into());
+        Ok(Self { env: env.clone(), address, token, sender, ended })
     }
 
     /// One change, made again under the same idempotency key while the server asks for that (503, as during an election).
@@ -130,7 +139,25 @@ impl Connection {
             request = request.header("idempotency-key", key);
         }
         let mut sender = self.sender.clone();
-        sender.ready().await?;
-        Ok(sender.send_request(request.body(Full::new(body))?).await?)
+        let request = request.body(Full::new(body))?;
+        let sending = async {
+            sender.ready().await?;
+            sender.send_request(request).await
+        };
+        sending.await.map_err(|error| {
+            let ended = self.ended.get().map_or_else(String::new, |why| format!("; the connection has ended: {why}"));
+            anyhow::anyhow!("{}{ended}", chain(&error))
+        })
     }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
 }

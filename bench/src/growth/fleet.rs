@@ -1,4 +1,4 @@
-//! A state with any number of nodes, all online, made as a snapshot makes one: more nodes than a cluster lets in can be looked
+//! A state with any number of nodes, all online and each with a workload, made as a snapshot makes one: more nodes than a cluster lets in can be looked
 //! at that way. Shared with the benches of `benches/`.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// One server and so many nodes.
+    /// One server, so many nodes, and a workload on each of them: where nodes are empty, the first one is taken at once.
     pub fn with_nodes(nodes: usize) -> Self {
         let mut made = Self { state: State::default(), revision: 0 };
         made.apply(&init());
@@ -32,7 +32,9 @@ impl Made {
         made.apply(&mint().into());
         made.apply(&enrol(&first).into());
         made.apply(&open(&first).into());
+        made.apply(&app(u64::MAX));
         let template = made.state.node(&first).cloned().expect("it has just enrolled");
+        let placed = made.state.placed_on(&first).next().cloned().expect("it has just been placed");
         let mut pairs = made.state.dump();
         for index in 1..nodes {
             let mut node = template.clone();
@@ -42,7 +44,14 @@ impl Made {
                 certificate.fingerprint = hash(index as u64);
                 certificate.key_hash = hash(index as u64);
             }
+            let mut workload = placed.clone();
+            workload.uid = WorkloadUid::new(format!("on-{index:08}"));
+            workload.name = format!("on-{index}");
+            if let Some(placement) = &mut workload.placement {
+                placement.node = node.id.clone();
+            }
             pairs.push((Key::Node(node.id.clone()).to_bytes(), node.encode_to_vec()));
+            pairs.push((Key::Workload(workload.uid.clone()).to_bytes(), workload.encode_to_vec()));
         }
         made.state = State::load(pairs).expect("what was written can be read");
         made
