@@ -97,6 +97,8 @@ museum: setup ## find every bug that is planted on purpose
 	@$(CARGO) build -q -p cara-chaos --bin cara-chaos
 	@target/debug/cara-chaos museum
 
-bench: setup ## writes/s through the API and time to the first write after a leader's death, on this machine
+bench: setup ## a thousand agents and a leader's death; writes, reads and failover beside etcd, on this machine
+	@deploy/setup/etcd.sh
 	@$(CARGO) build --release -p cara-control -p cara-agent -p caractrl -p cara-bench --bins
-	@target/release/cara-bench all
+	@target/release/cara-bench agents --agents 1000 --failover --require false_offline=0 --html bench-agents.html
+	@target/release/cara-bench kv --vs etcd --html bench-kv.html

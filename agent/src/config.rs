@@ -1,11 +1,13 @@
 //! What an agent is told at its start, with the defaults and the reasons for them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cara_transport::JoinToken;
 
 use crate::readings::DiskProbe;
+use crate::witness::Witness;
 
 /// Where an agent listens for other agents unless told otherwise: beside the servers' 7443.
 pub const VOLUME_LISTEN_DEFAULT: &str = "0.0.0.0:7444";
@@ -57,6 +59,8 @@ pub struct Config {
     /// The feature level that it says to servers. Default [`FEATURE_LEVEL`]; lower, it is asked only for what that release
     /// knew.
     pub feature_level: u32,
+    /// Looks on, to measure. Default none.
+    pub witness: Option<Arc<dyn Witness>>,
 }
 
 impl Config {
@@ -81,6 +85,7 @@ impl Config {
             disk: None,
             readings_interval: Duration::from_secs(30),
             feature_level: FEATURE_LEVEL,
+            witness: None,
         }
     }
 

@@ -48,6 +48,7 @@ mod status;
 mod testing;
 pub mod tracker;
 mod transfer;
+mod witness;
 
 pub use config::{Config, VOLUME_LISTEN_DEFAULT};
 pub use error::{EnrolError, RunError};
@@ -57,3 +58,4 @@ pub use readings::{DiskProbe, DiskSpace};
 pub use reenrol::reenroll;
 pub use run::run;
 pub use runtime::ContainerRuntime;
+pub use witness::Witness;

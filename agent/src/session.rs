@@ -31,6 +31,7 @@ use crate::permit::Permits;
 use crate::renew::{Renewer, keep_renewed};
 use crate::run::Shared;
 use crate::runtime::ContainerRuntime;
+use crate::witness::Witness;
 
 /// Frames waiting to be sent: a heartbeat and a report at a time, with room for one round trip.
 const OUTBOX: usize = 16;
@@ -96,6 +97,13 @@ pub(crate) struct Ground {
     pub(crate) permits: Permits,
 }
 
+impl Ground {
+    /// Tells whoever looks on.
+    fn witness(&self, tell: impl Fn(&dyn Witness)) {
+        self.config.witness.as_deref().into_iter().for_each(tell);
+    }
+}
+
 /// A connection to a server.
 pub(crate) struct Line {
     pub(crate) address: String,
@@ -122,6 +130,7 @@ pub(crate) async fn hold(ground: &Ground, line: Line, facts: Facts) -> End {
     };
     ground.leader.send_replace(Some(address));
     let why = session.read().await;
+    ground.witness(|witness| witness.ended());
     ground.leader.send_replace(None);
     End { healthy: session.healthy, why }
 }
@@ -179,6 +188,7 @@ impl<'a> Session<'a> {
         ground.keeper.accepted(&dialled);
         ground.keeper.remember_servers(&welcome.servers);
         ground.permits.let_in();
+        ground.witness(|witness| witness.opened(&address));
         let (interval, intervals) = watch::channel(interval_of(welcome.heartbeat_interval_ms));
         let env = &ground.env;
         let renewer = Renewer {
@@ -189,8 +199,9 @@ impl<'a> Session<'a> {
             connect_deadline: ground.config.connect_deadline,
             call_deadline: limit,
         };
+        let (readings, witness) = (ground.readings.clone(), ground.config.witness.clone());
         let helpers = [
-            Helper(cara_env::spawn(heartbeats(env.clone(), intervals, ground.readings.clone(), outbox.clone()))),
+            Helper(cara_env::spawn(heartbeats(env.clone(), intervals, readings, outbox.clone(), witness))),
             Helper(cara_env::spawn(reports(ground.reports.clone(), ground.keeper.clone(), outbox.clone()))),
             Helper(cara_env::spawn(keep_renewed(renewer))),
         ];
@@ -219,6 +230,7 @@ impl<'a> Session<'a> {
                 Some(Down::Ack(ack)) => {
                     self.heard = clock.monotonic();
                     self.healthy = true;
+                    self.ground.witness(|witness| witness.acknowledged(ack.sequence));
                     self.ground.keeper.remember_servers(&ack.servers);
                     self.set_interval(ack.interval_ms);
                     if let Some(desired) = self.unsaved.take() {
@@ -287,11 +299,13 @@ async fn heartbeats(
     mut interval: watch::Receiver<Duration>,
     readings: watch::Receiver<Option<Readings>>,
     outbox: mpsc::Sender<AgentFrame>,
+    witness: Option<Arc<dyn Witness>>,
 ) {
     let mut sequence = 0;
     loop {
         sequence += 1;
         let readings = *readings.borrow();
+        witness.iter().for_each(|witness| witness.sent(sequence));
         if outbox.send(frame(Up::Heartbeat(Heartbeat { sequence, readings }))).await.is_err() {
             return;
         }

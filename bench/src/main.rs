@@ -1,104 +1,115 @@
-//! `cara-bench`: what a cluster does per second, and how long it is without a leader when one dies.
+//! `cara-bench`: sizes a cluster, and says how far it is from others and from the disk.
 //!
-//! It measures real servers: those of an existing cluster (`writes --server ...`), or three that it starts on this
-//! machine from the binaries beside it. There all share one machine's cores and disk with the load itself, so read those
-//! numbers as a lower bound. Measure release builds (`make bench`): development builds check all invariants after each
-//! entry.
+//! ```text
+//!   agents   thousands of agents over mutual TLS: enrolment, heartbeats, memory, a failover
+//!   growth   what a server's work and memory cost from 100 to 100,000 nodes
+//!   kv       durable writes and linearizable reads, beside etcd on the same disk
+//! ```
+//! It measures real processes: those of an existing cluster (`--server`), or servers that it starts from the binaries beside
+//! it. All of them share one machine with the load itself, so ratios are worth more than figures. Measure release builds
+//! (`make bench`): development builds check all invariants after each entry.
 
+mod agents;
+mod cli;
 mod connection;
-mod failover;
-mod writes;
+mod growth;
+mod kv;
+mod load;
+mod measure;
+mod progress;
+mod report;
+mod target;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use cara_env::Env;
-use caractrl::client::Access;
-use caractrl::dev::Binaries;
-use caractrl::dev::cluster::{Cluster, Plan};
-use clap::{Args, Parser, Subcommand};
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
 
-/// Measures a Caravanserai cluster.
-#[derive(Debug, Parser)]
-#[command(name = "cara-bench", version)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
+use crate::cli::{AgentsArgs, Cli, Command, Common, KvArgs};
+use crate::report::Report;
+use crate::target::Target;
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Acknowledged writes per second, through the API of an existing cluster.
-    Writes(Writes),
-    /// Time from the leader's death to the next acknowledged write, on three servers started for it.
-    Failover {
-        /// How often the leader dies.
-        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
-        runs: u32,
-    },
-    /// Both, on three servers started for it: writes with 1 and 256 clients, then 10 failovers.
-    All,
-}
-
-#[derive(Debug, Args)]
-struct Writes {
-    /// Servers, host:port; repeat it or give a comma list. Clients are spread over them.
-    #[arg(long, required = true, value_delimiter = ',', env = "CARA_SERVERS")]
-    server: Vec<String>,
-    /// API token with the ability to write.
-    #[arg(long, env = "CARA_TOKEN", hide_env_values = true)]
-    token: String,
-    /// SHA-256 of the cluster's CA certificate, hex.
-    #[arg(long, env = "CARA_CA_FINGERPRINT")]
-    ca_fingerprint: String,
-    /// Clients that write at the same time, one connection and one node each.
-    #[arg(long, default_value_t = 1)]
-    clients: usize,
-    /// How long to write.
-    #[arg(long, default_value_t = 10)]
-    seconds: u64,
-}
+/// It could not be measured.
+const BROKEN: u8 = 2;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Cli::parse().command).await {
-        Ok(()) => ExitCode::SUCCESS,
+    let command = Cli::parse().command;
+    // Whatever was started is killed when its handle goes, and on a signal all handles go.
+    let ended = tokio::select! {
+        biased;
+        () = interrupted() => Err(anyhow::anyhow!("interrupted")),
+        ended = run(command) => ended,
+    };
+    match ended {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("cara-bench: {error:#}");
-            ExitCode::FAILURE
+            ExitCode::from(BROKEN)
         }
     }
 }
 
-async fn run(command: Command) -> anyhow::Result<()> {
+async fn interrupted() {
+    let (Ok(mut int), Ok(mut term)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        biased;
+        _ = int.recv() => {}
+        _ = term.recv() => {}
+    }
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let env = Env::real();
     match command {
-        Command::Writes(args) => {
-            let access = Access { servers: args.server, token: args.token, ca_fingerprint: args.ca_fingerprint };
-            println!("{}", writes::run(&env, &access, args.clients, Duration::from_secs(args.seconds)).await?);
+        Command::Agents(args) => measure_agents(&env, &args).await,
+        Command::Kv(args) => measure_kv(&env, &args).await,
+        Command::Growth(args) => {
+            let mut report = Report::begin();
+            growth::run(&args.nodes, &mut report).await?;
+            finish(report, &args.common)
         }
-        Command::Failover { runs } => {
-            let mut cluster = boot(&env).await?;
-            println!("{}", failover::run(&env, &mut cluster, runs, |line| eprintln!("{line}")).await?);
-            cluster.stop().await;
+        Command::GrowthOne { nodes } => {
+            println!("{}", serde_json::to_string(&growth::measure_one(&env, nodes))?);
+            Ok(ExitCode::SUCCESS)
         }
-        Command::All => {
-            let mut cluster = boot(&env).await?;
-            for clients in [1, 256] {
-                println!("{}", writes::run(&env, cluster.access(), clients, Duration::from_secs(10)).await?);
-            }
-            println!("{}", failover::run(&env, &mut cluster, 10, |line| eprintln!("{line}")).await?);
-            cluster.stop().await;
-        }
+        Command::AgentsWorker => agents::work().await.map(|()| ExitCode::SUCCESS),
     }
-    Ok(())
 }
 
-/// Three servers and no agents, gone when the program ends.
-async fn boot(env: &Env) -> anyhow::Result<Cluster> {
-    let binaries = Binaries::beside_this_program().map_err(anyhow::Error::msg)?;
-    let plan = Plan { binaries, servers: 3, agents: 0, runtime: "memory".to_owned(), folder: None };
-    let mut cluster = Cluster::new(env, plan)?;
-    cluster.boot(&|line| eprintln!("{line}")).await?;
-    Ok(cluster)
+async fn measure_agents(env: &Env, args: &AgentsArgs) -> anyhow::Result<ExitCode> {
+    let mut report = Report::begin();
+    let target = match args.access() {
+        Some(access) => Target::given(env, access),
+        None => Target::start(env, args.servers, Duration::from_secs(args.heartbeat), progress::say).await?,
+    };
+    agents::run(env, target, &args.options(), &mut report).await?;
+    finish(report, &args.common)
+}
+
+async fn measure_kv(env: &Env, args: &KvArgs) -> anyhow::Result<ExitCode> {
+    let mut report = Report::begin();
+    let target = Target::start(env, args.servers, Duration::from_secs(15), progress::say).await?;
+    kv::run(env, target, &args.options(), &mut report).await?;
+    finish(report, &args.common)
+}
+
+/// Shows the report, and says by the exit code whether all was reached.
+fn finish(mut report: Report, common: &Common) -> anyhow::Result<ExitCode> {
+    report.end(&common.require);
+    if let Some(file) = &common.html {
+        std::fs::write(file, report::page(&report)).with_context(|| format!("can't write {}", file.display()))?;
+        progress::say(&format!("the page is in {}", file.display()));
+    }
+    if common.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{}", report::text(&report));
+    }
+    Ok(if report.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

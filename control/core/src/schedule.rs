@@ -72,6 +72,17 @@ pub fn choose(state: &State, workload: &Workload, purpose: Purpose<'_>) -> Resul
     let mut best: Option<(usize, &NodeId)> = None;
     let mut none = NoNode { rejections: Vec::new(), count: 0 };
     for node in state.nodes() {
+        // Nodes come by id, so one that has as many as the best so far can't win any more, whatever else it is; and nobody
+        // asks why a node was rejected once another one was found. In a large fleet that is nearly all there is to do.
+        let wins = |has: usize| best.is_none_or(|(fewest, _)| has < fewest);
+        let placed = state.placed_count(&node.id);
+        if !wins(placed) {
+            continue;
+        }
+        let has = placed + state.incoming(&node.id).count();
+        if !wins(has) {
+            continue;
+        }
         match unfit(state, node, workload, purpose) {
             Some(unfit) => {
                 none.count += 1;
@@ -79,10 +90,8 @@ pub fn choose(state: &State, workload: &Workload, purpose: Purpose<'_>) -> Resul
                     none.rejections.push(Rejection { node: node.id.clone(), reason: unfit.to_string() });
                 }
             }
-            None => {
-                let candidate = (state.placed_count(&node.id) + state.incoming(&node.id).count(), &node.id);
-                best = Some(best.map_or(candidate, |best| best.min(candidate)));
-            }
+            None if has == 0 => return Ok(node.id.clone()),
+            None => best = Some((has, &node.id)),
         }
     }
     best.map(|(_, id)| id.clone()).ok_or(none)

@@ -150,9 +150,7 @@ impl Forwarder {
                 return Err(ApiError::Unconfirmed);
             }
         };
-        let body = parts.map(|part| part.map(|part| Bytes::from(part.data)));
-        let first_data = tokio_stream::once(Ok::<_, tonic::Status>(Bytes::from(first.data)));
-        let mut response = Response::new(Body::from_stream(first_data.chain(body)));
+        let mut response = Response::new(body_of(first.data, parts));
         *response.status_mut() = u16::try_from(first.status)
             .ok()
             .and_then(|s| StatusCode::from_u16(s).ok())
@@ -160,6 +158,17 @@ impl Forwarder {
         put_headers(response.headers_mut(), first.headers);
         Ok(response)
     }
+}
+
+/// The body out of its parts. A part without data becomes no frame: the first one always is such a part, and clients take a
+/// connection on which many frames are empty for an attack and end it.
+fn body_of(
+    first: Vec<u8>,
+    rest: impl tokio_stream::Stream<Item = Result<HttpPart, tonic::Status>> + Send + 'static,
+) -> Body {
+    let rest = rest.map(|part| part.map(|part| Bytes::from(part.data)));
+    let all = tokio_stream::once(Ok(Bytes::from(first))).chain(rest);
+    Body::from_stream(all.filter(|data| !data.as_ref().is_ok_and(Bytes::is_empty)))
 }
 
 /// The headers that are handed on.
@@ -194,4 +203,21 @@ pub fn parts_of(response: Response<Body>) -> impl tokio_stream::Stream<Item = Re
         Err(error) => Err(tonic::Status::aborted(error.to_string())),
     });
     tokio_stream::once(Ok(first)).chain(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_part_without_data_becomes_no_frame() {
+        let part = |data: &str| Ok(HttpPart { data: data.as_bytes().to_vec(), ..HttpPart::default() });
+        let parts = vec![part("a"), part(""), part("b"), Err(tonic::Status::aborted("it broke off"))];
+        let mut data = body_of(Vec::new(), tokio_stream::iter(parts)).into_data_stream();
+        let mut seen = Vec::new();
+        while let Some(frame) = data.next().await {
+            seen.push(frame.ok());
+        }
+        assert_eq!(seen, [Some(Bytes::from_static(b"a")), Some(Bytes::from_static(b"b")), None]);
+    }
 }

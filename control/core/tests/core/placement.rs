@@ -25,6 +25,40 @@ fn ties_go_to_the_lowest_id() {
     assert_eq!(world.app("web", "nginx").placement.unwrap().node, first);
 }
 
+/// The rule as it is written down, without any shortcut.
+fn fewest(state: &State, workload: &Workload) -> Option<NodeId> {
+    let fit = state.nodes().filter(|node| unfit(state, node, workload, Purpose::Place).is_none());
+    let has = |id: &NodeId| state.placed_count(id) + state.incoming(id).count();
+    fit.map(|node| (has(&node.id), node.id.clone())).min().map(|(_, id)| id)
+}
+
+#[test]
+fn the_choice_is_the_fewest_of_all_that_fit_whoever_comes_first() {
+    let mut world = World::moving();
+    let nodes: Vec<NodeId> = (0..6).map(|n| world.node(&format!("n{n}"))).collect();
+    let mut chosen = 0;
+    for n in 0..60_usize {
+        let node = nodes[n * 7 % 6].clone();
+        match n % 5 {
+            0 => drop(world.ok(Cordon { node, reason: String::new() })),
+            1 => drop(world.ok(Uncordon { node, reason: String::new() })),
+            2 => drop(world.ok(SetLabels { node, labels: labels(&[("site", "a")]), expect_revision: None })),
+            3 => drop(world.ok(SetAccepts { node, app: n % 2 == 0, database: true, build: false })),
+            _ => {}
+        }
+        let mut create = world.app_command(&format!("app-{n}"), "nginx");
+        if n % 3 == 0 {
+            create.spec.selector = labels(&[("site", "a")]);
+        }
+        let asked = Workload { kind: create.kind, spec: create.spec.clone(), ..Workload::default() };
+        let expected = fewest(&world.state, &asked);
+        assert_eq!(choose(&world.state, &asked, Purpose::Place).ok(), expected, "step {n}");
+        assert_eq!(world.workload_answer(create).placement.map(|placement| placement.node), expected, "step {n}");
+        chosen += usize::from(expected.is_some());
+    }
+    assert!((20..60).contains(&chosen), "{chosen} of 60 have a node: both ways are to be seen");
+}
+
 #[test]
 fn each_rejected_node_says_why() {
     let mut world = World::new();

@@ -52,6 +52,7 @@ pub struct Cluster {
     folder: PathBuf,
     temporary: bool,
     access: Access,
+    server_arguments: Vec<String>,
     pub(super) servers: Vec<Process>,
     pub(super) agents: Vec<Process>,
 }
@@ -70,7 +71,15 @@ impl Cluster {
         make_folder(&folder)
             .map_err(|why| DevError::Setup(format!("can't use the folder {}: {why}", folder.display())))?;
         let access = Access::default();
-        Ok(Self { env: env.clone(), plan, folder, temporary, access, servers: Vec::new(), agents: Vec::new() })
+        let (servers, agents, server_arguments) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { env: env.clone(), plan, folder, temporary, access, server_arguments, servers, agents })
+    }
+
+    /// More arguments for each `cara-server run`.
+    #[must_use]
+    pub fn with_server_arguments(mut self, arguments: &[&str]) -> Self {
+        self.server_arguments.extend(args(arguments));
+        self
     }
 
     /// Starts everything and returns when all servers vote and all agents are online. `say` is told of each step.
@@ -123,6 +132,7 @@ impl Cluster {
         let mut run = args(&["run", "--data-dir", &data, "--log-format", "pretty"]);
         // To play with and to measure: nobody is asked to slow down.
         run.extend(args(&["--rate-per-token", "0", "--rate-per-address", "0", "--connections-per-address", "0"]));
+        run.extend(self.server_arguments.clone());
         self.servers.push(Process::new(&name, &self.folder, &self.plan.binaries.server, run));
         self.start(&name)?;
         self.access.servers.push(format!("https://{address}"));
@@ -176,6 +186,11 @@ impl Cluster {
     /// Where data and logs are.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Names and process ids of the servers that run now.
+    pub fn server_processes(&self) -> Vec<(String, u32)> {
+        self.servers.iter().filter_map(|server| Some((server.name.clone(), server.id()?))).collect()
     }
 
     /// Names of all agents.

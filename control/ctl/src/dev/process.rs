@@ -74,6 +74,11 @@ impl Process {
         Ok(())
     }
 
+    /// The process's id, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.child.as_ref().and_then(Child::id)
+    }
+
     /// SIGKILL; returns once it is gone.
     pub async fn kill(&mut self) -> io::Result<()> {
         match self.child.take() {

@@ -1,0 +1,13 @@
+//! Durable writes and linearizable reads, ours beside etcd's: as many processes each, the same disk, the same shape of client,
+//! in turns.
+
+mod etcd;
+mod level;
+pub mod ours;
+pub mod peer;
+mod recovery;
+mod rounds;
+mod run;
+
+pub use rounds::Pace;
+pub use run::{Options, run};
