@@ -68,13 +68,19 @@ fn a_new_leader_gives_a_full_fresh_timeout() {
 }
 
 #[test]
-fn a_heartbeat_of_an_old_session_does_not_count() {
+fn a_heartbeat_of_an_old_session_brings_nobody_back() {
     let mut world = World::new();
     let a = world.node("a");
     let mut ears = heard(&world, 1_000);
     world.open(&a);
-    ears.nodes.get_mut(&a).unwrap().at_ms = 50_000;
+    let of_old = |ears: &mut Heard, at_ms| ears.nodes.get_mut(&a).unwrap().at_ms = at_ms;
+    of_old(&mut ears, 50_000);
     settle(&mut world, &mut ears, 50_001);
+    assert_eq!(world.state.node(&a).unwrap().connection, Connection::Online, "it was alive a moment ago");
+    settle(&mut world, &mut ears, 50_000 + TIMEOUT_MS);
+    assert_eq!(world.state.node(&a).unwrap().connection, Connection::Offline);
+    of_old(&mut ears, 50_001 + TIMEOUT_MS);
+    settle(&mut world, &mut ears, 50_001 + TIMEOUT_MS);
     assert_eq!(world.state.node(&a).unwrap().connection, Connection::Offline);
 }
 
