@@ -17,6 +17,6 @@ pub mod log;
 pub mod manifest;
 pub mod wire;
 
-/// Under libFuzzer's instrumentation the empty test binary of this crate needs libFuzzer too, or it can't be linked.
+// Under libFuzzer's instrumentation the empty test binary of this crate needs libFuzzer too, or it can't be linked.
 #[cfg(test)]
 use bolero as _;
