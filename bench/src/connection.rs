@@ -6,10 +6,10 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use cara_env::{Env, Executor};
-use caractrl::client::Access;
+use caractrl::client::{Access, Address};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
@@ -32,24 +32,22 @@ pub struct Connection {
     ended: Arc<OnceLock<String>>,
 }
 
-/// `host:port` of a server that may be given as an URL.
-pub fn authority(server: &str) -> &str {
-    server.trim().trim_start_matches("https://").trim_end_matches('/')
-}
-
 impl Connection {
     /// Connects to one of the servers.
     pub async fn open(env: &Env, access: &Access, server: &str) -> anyhow::Result<Self> {
-        let address = authority(server);
+        let Address { authority: address, plain } = server.parse().map_err(anyhow::Error::msg)?;
+        ensure!(!plain, "{address} is measured over TLS only: write https://{address}");
         let tls = cara_transport::pinned(env, &access.ca_fingerprint, true);
-        let stream = cara_transport::connect_stream(env, address, tls, DEADLINE).await?;
+        let stream = cara_transport::connect_stream(env, &address, tls, DEADLINE).await?;
         let handshake = http2::handshake(Executor, TokioIo::new(stream));
         let (sender, driver) = handshake.await.context("HTTP could not be set up")?;
         let ended = Arc::new(OnceLock::new());
         let note = ended.clone();
         drop(cara_env::spawn(async move {
-            let why =
-                driver.await.map_or_else(|error| chain(&error), |()| "the server closed the connection".to_owned());
+            let why = match driver.await {
+                Ok(()) => "the server closed the connection".to_owned(),
+                Err(error) => format!("{:#}", anyhow::Error::from(error)),
+            };
             drop(note.set(why)); // It ends once.
         }));
         let (address, token) = (address.into(), access.token.as_str().into());
@@ -146,18 +144,7 @@ impl Connection {
         };
         sending.await.map_err(|error| {
             let ended = self.ended.get().map_or_else(String::new, |why| format!("; the connection has ended: {why}"));
-            anyhow::anyhow!("{}{ended}", chain(&error))
+            anyhow::anyhow!("{:#}{ended}", anyhow::Error::from(error))
         })
     }
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }

@@ -2,7 +2,6 @@
 //! advantage of etcd's.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use cara_env::{Env, Executor};
+use caractrl::dev::cluster::free_ports;
 use tokio::process::{Child, Command};
 use tonic::transport::{Channel, Endpoint};
 
@@ -239,10 +239,4 @@ impl Peer for EtcdServers {
     fn folder(&self) -> &Path {
         &self.folder
     }
-}
-
-/// All are held until the last is found, so that they differ.
-fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
-    let listeners: std::io::Result<Vec<TcpListener>> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
-    listeners?.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }

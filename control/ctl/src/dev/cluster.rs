@@ -87,8 +87,8 @@ impl Cluster {
     /// # Errors
     /// Names the step that failed, with the last words of the program concerned.
     pub async fn boot(&mut self, say: &(dyn Fn(&str) + Sync)) -> Result<(), DevError> {
-        let ports =
-            free_ports(self.plan.servers).map_err(|e| DevError::Setup(format!("no free port on 127.0.0.1: {e}")))?;
+        let ports = free_ports(self.plan.servers.into())
+            .map_err(|e| DevError::Setup(format!("no free port on 127.0.0.1: {e}")))?;
         for (index, port) in ports.into_iter().enumerate() {
             self.add_server(index + 1, port).await?;
             say(&format!("server s{} votes ({} of {})", index + 1, index + 1, self.plan.servers));
@@ -278,7 +278,10 @@ fn make_folder(folder: &Path) -> Result<(), String> {
 }
 
 /// Ports that are free now. All are held until the last is found, so that they differ.
-fn free_ports(count: u8) -> std::io::Result<Vec<u16>> {
+///
+/// # Errors
+/// When the system has none.
+pub fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
     let listeners: std::io::Result<Vec<TcpListener>> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
     listeners?.iter().map(|l| Ok(l.local_addr()?.port())).collect()
 }
