@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::client::Client;
@@ -80,6 +81,39 @@ pub(crate) async fn until_gone(cx: &Context, client: &Client, kind: Kind, name: 
     }
     progress.clear();
     Ok(())
+}
+
+/// Where to look at work that goes on by itself.
+pub(crate) struct Look {
+    /// What it is, for people.
+    pub title: &'static str,
+    /// Where the API tells how far it is.
+    pub path: &'static str,
+    /// The command that tells it.
+    pub next: &'static str,
+}
+
+/// Waits until there is no more `story` to tell of the view, which `begun` was first.
+///
+/// # Errors
+/// 8 when the time is over, 130 after Ctrl-C.
+pub(crate) async fn until_told<V: DeserializeOwned>(
+    cx: &Context,
+    client: &Client,
+    look: &Look,
+    begun: V,
+    story: impl Fn(&V) -> Option<String>,
+) -> Outcome<V> {
+    let mut view = begun;
+    let mut progress = Progress::new(&cx.ui, look.title);
+    let started = cx.env.clock.monotonic();
+    while let Some(story) = story(&view) {
+        progress.set_calm(&story, &story);
+        rest(cx, started, look.title, look.next).await?;
+        view = client.get(look.path).await?;
+    }
+    progress.clear();
+    Ok(view)
 }
 
 /// Sleeps until the next look, unless the time is over or Ctrl-C comes.

@@ -72,6 +72,23 @@ pub(super) fn confirm_deletion(cx: &Context, kind: &str, name: &str, yes: bool) 
     question.put(cx, |line| line == name)
 }
 
+/// Asks for a word to be typed before something is replaced, unless `yes`.
+///
+/// # Errors
+/// As [`Question::put`].
+pub(super) fn confirm_replacement(cx: &Context, what: &str, word: &str, yes: bool) -> Outcome {
+    if yes {
+        return Ok(());
+    }
+    let question = Question {
+        unasked: format!("{what} is replaced only when that is confirmed"),
+        prompt: format!("Type {word} to go on:"),
+        untouched: "nothing was changed".to_owned(),
+        why: "another word was typed",
+    };
+    question.put(cx, |line| line == word)
+}
+
 fn is_yes(line: &str) -> bool {
     matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }

@@ -2,16 +2,16 @@
 
 use cara_proto::rest::{CaRotateRequest, CaView};
 
-use super::ask::Question;
+use super::ask::confirm_replacement;
 use super::{Context, sealing_key};
-use crate::cli::{ClusterCommand, RotateCa};
-use crate::client::Client;
+use crate::cli::ClusterCommand;
 use crate::failure::Outcome;
 use crate::out::Table;
-use crate::wait::{Progress, rest};
+use crate::wait::{Look, until_told};
 
 /// Names that fit into a line of progress.
 const NAMED: usize = 4;
+const LOOK: Look = Look { title: "ca", path: "/cluster/ca", next: "caractrl cluster rotate-ca --status" };
 
 pub(super) async fn run(cx: &Context, command: ClusterCommand) -> Outcome {
     let args = match command {
@@ -19,7 +19,7 @@ pub(super) async fn run(cx: &Context, command: ClusterCommand) -> Outcome {
         ClusterCommand::RotateSealingKey(args) => return sealing_key::run(cx, &args).await,
     };
     let client = cx.client()?;
-    let view: CaView = client.get("/cluster/ca").await?;
+    let view: CaView = client.get(LOOK.path).await?;
     if args.status {
         return show(cx, &view);
     }
@@ -32,14 +32,16 @@ pub(super) async fn run(cx: &Context, command: ClusterCommand) -> Outcome {
             view.number + 1
         ));
     }
-    confirm(cx, &args)?;
+    // Without nodes is what can't be taken back: they must enrol again.
+    let word = if args.force { "force" } else { "rotate" };
+    confirm_replacement(cx, "the CA", word, args.yes)?;
     let request = CaRotateRequest { force: args.force };
     let begun: CaView = client.post("/cluster/ca/rotate", &request).await?.json()?;
     if args.detach {
-        cx.ui.data("the CA is being replaced; see how far it is: caractrl cluster rotate-ca --status");
+        cx.ui.data(&format!("the CA is being replaced; see how far it is: {}", LOOK.next));
         return Ok(());
     }
-    let view = until_stable(cx, &client, begun).await?;
+    let view = until_told(cx, &client, &LOOK, begun, story).await?;
     if cx.ui.structured() {
         return cx.ui.value(&serde_json::to_value(&view).unwrap_or_default());
     }
@@ -48,34 +50,10 @@ pub(super) async fn run(cx: &Context, command: ClusterCommand) -> Outcome {
     Ok(())
 }
 
-/// Asks for a word to be typed, unless `yes`.
-fn confirm(cx: &Context, args: &RotateCa) -> Outcome {
-    if args.yes {
-        return Ok(());
-    }
-    // Without nodes is what can't be taken back: they must enrol again.
-    let word = if args.force { "force" } else { "rotate" };
-    let question = Question {
-        unasked: "the CA is replaced only when that is confirmed".to_owned(),
-        prompt: format!("Type {word} to go on:"),
-        untouched: "nothing was changed".to_owned(),
-        why: "another word was typed",
-    };
-    question.put(cx, |line| line == word)
-}
-
-async fn until_stable(cx: &Context, client: &Client, begun: CaView) -> Outcome<CaView> {
-    let mut view = begun;
-    let mut progress = Progress::new(&cx.ui, "ca");
-    let started = cx.env.clock.monotonic();
-    while view.phase != "stable" {
-        let story = format!("{}: {} to go{}", view.phase, view.held_back.len(), named(&view));
-        progress.set_calm(&story, &story);
-        rest(cx, started, "ca", "caractrl cluster rotate-ca --status").await?;
-        view = client.get("/cluster/ca").await?;
-    }
-    progress.clear();
-    Ok(view)
+/// How far it is; nothing once it is over.
+fn story(view: &CaView) -> Option<String> {
+    let left = view.held_back.len();
+    (view.phase != "stable").then(|| format!("{}: {left} to go{}", view.phase, named(view)))
 }
 
 fn named(view: &CaView) -> String {

@@ -3,18 +3,17 @@
 use cara_proto::rest::{SealingKeyRotateRequest, SealingKeyView};
 
 use super::Context;
-use super::ask::Question;
+use super::ask::confirm_replacement;
 use crate::cli::RotateSealingKey;
-use crate::client::Client;
 use crate::failure::Outcome;
-use crate::wait::{Progress, rest};
+use crate::wait::{Look, until_told};
 
-/// What to look at meanwhile.
-const STATUS: &str = "caractrl cluster rotate-sealing-key --status";
+const LOOK: Look =
+    Look { title: "sealing key", path: "/cluster/sealing-key", next: "caractrl cluster rotate-sealing-key --status" };
 
 pub(super) async fn run(cx: &Context, args: &RotateSealingKey) -> Outcome {
     let client = cx.client()?;
-    let view: SealingKeyView = client.get("/cluster/sealing-key").await?;
+    let view: SealingKeyView = client.get(LOOK.path).await?;
     if args.status {
         return show(cx, &view);
     }
@@ -22,22 +21,14 @@ pub(super) async fn run(cx: &Context, args: &RotateSealingKey) -> Outcome {
     cx.ui.note(&format!(
         "plan: replace sealing key {key}; every server gets the next one before anything is sealed under it"
     ));
-    if !args.yes {
-        let question = Question {
-            unasked: "the sealing key is replaced only when that is confirmed".to_owned(),
-            prompt: "Type rotate to go on:".to_owned(),
-            untouched: "nothing was changed".to_owned(),
-            why: "another word was typed",
-        };
-        question.put(cx, |line| line == "rotate")?;
-    }
+    confirm_replacement(cx, "the sealing key", "rotate", args.yes)?;
     let request = SealingKeyRotateRequest { anew: args.anew };
     let begun: SealingKeyView = client.post("/cluster/sealing-key/rotate", &request).await?.json()?;
     if args.detach {
-        cx.ui.data(&format!("the sealing key is being replaced; see how far it is: {STATUS}"));
+        cx.ui.data(&format!("the sealing key is being replaced; see how far it is: {}", LOOK.next));
         return Ok(());
     }
-    let view = until_stable(cx, &client, begun).await?;
+    let view = until_told(cx, &client, &LOOK, begun, story).await?;
     if cx.ui.structured() {
         return cx.ui.value(&serde_json::to_value(&view).unwrap_or_default());
     }
@@ -46,18 +37,10 @@ pub(super) async fn run(cx: &Context, args: &RotateSealingKey) -> Outcome {
     Ok(())
 }
 
-async fn until_stable(cx: &Context, client: &Client, begun: SealingKeyView) -> Outcome<SealingKeyView> {
-    let mut view = begun;
-    let mut progress = Progress::new(&cx.ui, "sealing key");
-    let started = cx.env.clock.monotonic();
-    while view.phase != "stable" {
-        let story = format!("{}: {} to go{}", view.phase, view.held_back.len(), named(&view));
-        progress.set_calm(&story, &story);
-        rest(cx, started, "sealing key", STATUS).await?;
-        view = client.get("/cluster/sealing-key").await?;
-    }
-    progress.clear();
-    Ok(view)
+/// How far it is; nothing once it is over.
+fn story(view: &SealingKeyView) -> Option<String> {
+    let left = view.held_back.len();
+    (view.phase != "stable").then(|| format!("{}: {left} to go{}", view.phase, named(view)))
 }
 
 /// A cluster has few servers: all of them.
