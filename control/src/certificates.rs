@@ -124,21 +124,20 @@ pub async fn run(api: SharedApi) {
             "{problem}; trying again in {} s, the certificate is good for {left_s} s",
             wait.as_secs()
         );
-        let more = tokio::select! {
-            biased;
-            () = api.env.clock.sleep(wait) => true,
-            more = until_stopped(&api) => more,
-        };
-        if !more {
+        if !rest(&api, wait).await {
             return;
         }
     }
 }
 
-pub(crate) async fn until_stopped(api: &SharedApi) -> bool {
+/// Waits after a step that failed. False when the server stops.
+pub(crate) async fn rest(api: &SharedApi, wait: Duration) -> bool {
     let mut shutdown = api.shutdown.clone();
-    drop(shutdown.wait_for(|stop| *stop).await);
-    false
+    tokio::select! {
+        biased;
+        () = api.env.clock.sleep(wait) => true,
+        _ = shutdown.wait_for(|stop| *stop) => false,
+    }
 }
 
 fn recorded(api: &SharedApi) -> Recorded {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use cara_core::{Feature, ServerId};
 
 use crate::api::SharedApi;
-use crate::certificates::{until_applied, until_stopped};
+use crate::certificates::{rest, until_applied};
 use crate::error::chain;
 use crate::{identity, sealing_keys};
 
@@ -98,12 +98,7 @@ pub async fn run(api: SharedApi) {
         };
         let Err(problem) = done else { continue };
         tracing::warn!("{problem}; trying again");
-        let more = tokio::select! {
-            biased;
-            () = api.env.clock.sleep(RETRY) => true,
-            more = until_stopped(&api) => more,
-        };
-        if !more {
+        if !rest(&api, RETRY).await {
             return;
         }
     }
@@ -135,7 +130,7 @@ fn kept(api: &SharedApi) -> Vec<String> {
 async fn pull(api: &SharedApi, key_id: &str) -> Result<(), String> {
     let key = api.ask_for_key(key_id).await?;
     cara_env::point("seal.pulled", || format!("server={}", api.identity.name)).await;
-    let needed = api.read_local(|state| state.cluster().map(|of| of.sealing_key.clone())).unwrap_or_default();
+    let needed = api.sealed_under();
     let saved = api.keeper.change(|identity| identity.add_sealing_key(identity::to_hex(&key), |id| id == needed));
     saved.map_err(|error| format!("can't write the next sealing key down: {}", chain(&error)))?;
     tracing::info!("the next sealing key is on disk");

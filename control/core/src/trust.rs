@@ -52,9 +52,7 @@ impl State {
         let nodes = self.nodes().filter_map(|node| of(ObjectKind::Node, &node.name, node.certificate.as_ref()?));
         servers.chain(nodes).collect()
     }
-}
 
-impl State {
     /// The servers that have not said that they have the next sealing key, by id. Empty when there is none.
     pub fn lacking_next_key(&self) -> impl Iterator<Item = &Server> {
         let next = self.cluster().and_then(|cluster| cluster.next_sealing_key.as_ref());

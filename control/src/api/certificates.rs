@@ -163,8 +163,7 @@ impl Api {
         let expect_ca = self.read_local(|state| state.cluster().map_or(1, |cluster| cluster.ca_number()));
         let next = signing.next(&self.env, expect_ca + 1).map_err(|error| ApiError::Internal(chain(&error)))?;
         cara_env::point("ca.made", || format!("ca={}", expect_ca + 1)).await;
-        let sealed_under =
-            self.read_local(|state| state.cluster().map(|of| of.sealing_key.clone())).unwrap_or_default();
+        let sealed_under = self.sealed_under();
         let sealing = crate::server::sealing_key(self, &sealed_under)?;
         let command = RotateCa {
             certificate_pem: next.certificate_pem,

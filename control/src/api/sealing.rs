@@ -49,9 +49,14 @@ impl Api {
         outcome.map(drop)
     }
 
+    /// What the state says of the key under which the secrets are sealed: its id; empty = the one that was made with the cluster.
+    pub fn sealed_under(&self) -> String {
+        self.read_local(|state| state.cluster().map(|of| of.sealing_key.clone())).unwrap_or_default()
+    }
+
     /// Id of the key under which the secrets are sealed.
     pub fn sealing_key_id(&self) -> String {
-        let id = self.read_local(|state| state.cluster().map(|of| of.sealing_key.clone())).unwrap_or_default();
+        let id = self.sealed_under();
         if id.is_empty() { self.keeper.look(|identity, _| id_of(&identity.sealing_key)) } else { id }
     }
 

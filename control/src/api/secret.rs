@@ -6,6 +6,8 @@ use http::StatusCode;
 
 use super::Api;
 use crate::error::ApiError;
+use crate::identity::to_hex;
+use crate::server::sealing_key;
 
 impl Api {
     /// A secret of 256 bits, hex: derived from who asks for what under which request id, so that a retry finds the one that
@@ -17,11 +19,7 @@ impl Api {
         if request_id.is_empty() {
             return Ok(cara_env::hex(&*self.env.rng, 32));
         }
-        let id = self.read_local(|state| state.cluster().map(|of| of.sealing_key.clone())).unwrap_or_default();
-        let key = self.keeper.look(|identity, _| identity.sealing_key_of(&id).map(str::to_owned));
-        let key = key.ok_or_else(|| {
-            ApiError::Internal(format!("{} does not have the sealing key {id} now", self.identity.name))
-        })?;
+        let key = to_hex(&sealing_key(self, &self.sealed_under())?);
         // SHA-256 of key, then of its digest with the request: without the key nobody can derive the secret.
         let inner = JoinToken::hash(&format!("{actor}|{request_id}|{what}"));
         Ok(JoinToken::hash(&format!("{}|{inner}|{key}", JoinToken::hash(&key))))
