@@ -26,6 +26,9 @@ const CERTIFICATE_LIFE: Duration = Duration::from_secs(20);
 /// So long a follower is cut off, in which far more is written than the entries that the log keeps after a snapshot
 /// ([`crate::process`]): it can't be brought up with entries alone.
 const LAG: &str = "11s";
+/// So long a client waits meanwhile: with more patience all of them would hang on the server that is cut off, and there
+/// would be little to miss.
+const LAG_PATIENCE: Span = Span(Duration::from_secs(1));
 /// The first window.
 const FIRST: u64 = 1;
 /// A fault lasts so long: longer than an election.
@@ -213,11 +216,11 @@ fn scenario(step: &str, needs: Needs, role: &str, faults: &[Kind]) -> Scenario {
     let name = format!("matrix-{step}-{role}{part}").replace(['.', '_', ':'], "-");
     let bare = bare(name, duration, fault);
     let certificate_life = (needs == Needs::Renewal).then_some(Span(CERTIFICATE_LIFE));
-    Scenario {
-        workload: Workload { ops: Some(ops(duration, needs)), watchers: 0, ..Workload::default() },
-        cluster: Cluster { certificate_life, ..bare.cluster.clone() },
-        ..bare
+    let mut workload = Workload { ops: Some(ops(duration, needs)), watchers: 0, ..Workload::default() };
+    if needs == Needs::Laggard {
+        workload.patience = SpanRange::Fixed(LAG_PATIENCE);
     }
+    Scenario { workload, cluster: Cluster { certificate_life, ..bare.cluster.clone() }, ..bare }
 }
 
 /// A scenario of the matrix before anybody does anything.

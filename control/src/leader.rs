@@ -6,14 +6,15 @@
 //! A pass is level-triggered: the whole state and all that was heard go into `cara_core::reconcile`, commands come out.
 //! Nothing is owed to a missed wake-up; the next pass repairs it.
 //!
-//! Invariant: silence is judged on this server's monotonic clock only, and never silence from before it began to lead.
+//! Invariant: silence is judged on this server's monotonic clock only, and never silence from before it began to lead, or
+//! in which it could not hear.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cara_core::command::{CheckpointSeen, Seen};
 use cara_core::model::Connection;
-use cara_core::reconcile::{Heard, Settings, reconcile};
+use cara_core::reconcile::{Decision, Heard, Settings, reconcile};
 use cara_core::{Command, NodeId, limits};
 use raft_store::Role;
 use tokio::sync::watch;
@@ -29,6 +30,8 @@ const PASS_SPACING: Duration = Duration::from_millis(100);
 const PASS_MAX: Duration = Duration::from_secs(10);
 /// "Last seen" survives a change of leader to this precision.
 const CHECKPOINT: Duration = Duration::from_secs(30);
+/// So often a leader listens again that stood still while it listened.
+const LISTENINGS_MAX: u32 = 5;
 /// Between two attempts to prove leadership.
 const PROOF_RETRY: Duration = Duration::from_millis(100);
 
@@ -122,32 +125,27 @@ async fn lead(api: &SharedApi, term: u64) {
 
 /// One comparison of state and ears. Returns when to look again, or none when this server must stop leading.
 async fn pass(api: &SharedApi, settings: &Settings, heard: &mut Heard, told: &mut BTreeSet<NodeId>) -> Option<u64> {
-    heard.wall_ms = api.env.clock.wall_ms();
-    let now = api.mono_ms();
-    let decision = api.read_local(|state| {
-        api.sessions.retain(|node| state.node(node).is_some());
-        // Ears after the state: whoever has a session in it was greeted before.
-        heard.nodes = api.sessions.all_heard();
-        heard.cuts = api.sessions.all_cuts();
-        heard.observe(state, now);
-        reconcile(state, heard, settings, now)
-    });
-    for reason in &decision.reasons {
-        tracing::info!(%reason, "reconcile");
-    }
-    tell_never_connected(api, told, &decision.never_connected);
+    let mut decision = look(api, settings, heard);
     if decision.suspects_itself && api.barrier().await.is_err() {
         tracing::warn!("most nodes are silent and no majority answers: the fault is on this side");
         return None;
     }
+    if decision.suspects_itself || decision.commands.iter().any(is_offline) {
+        listen(api).await;
+        decision = look(api, settings, heard);
+    }
+    for reason in &decision.reasons {
+        tracing::info!(%reason, "reconcile");
+    }
+    tell_never_connected(api, told, &decision.never_connected);
     if decision.suspects_itself {
         cara_env::mark("brake.on", || format!("term={}", *api.leading.borrow()));
     }
-    let offline = |c: &Command| matches!(c, Command::TransitionNode(t) if t.to == Connection::Offline);
-    if decision.suspects_itself && decision.commands.iter().any(offline) {
-        heard.last_braked_ms = Some(now);
+    let declares_offline = decision.commands.iter().any(is_offline);
+    if decision.suspects_itself && declares_offline {
+        heard.last_braked_ms = Some(api.mono_ms());
     }
-    if cara_env::planted("offline-edge-without-sequence") && decision.commands.iter().any(offline) {
+    if cara_env::planted("offline-edge-without-sequence") && declares_offline {
         api.env.clock.sleep(Duration::from_secs(2)).await; // A node that flaps shall not fill the log.
     }
     let proposals = decision.commands.into_iter().map(|command| async move {
@@ -162,6 +160,38 @@ async fn pass(api: &SharedApi, settings: &Settings, heard: &mut Heard, told: &mu
         }
     }
     Some(decision.wake_at.unwrap_or(u64::MAX))
+}
+
+/// What the state and the ears ask for now.
+fn look(api: &SharedApi, settings: &Settings, heard: &mut Heard) -> Decision {
+    heard.wall_ms = api.env.clock.wall_ms();
+    let now = api.mono_ms();
+    api.read_local(|state| {
+        api.sessions.retain(|node| state.node(node).is_some());
+        // Ears after the state: whoever has a session in it was greeted before.
+        heard.nodes = api.sessions.all_heard();
+        heard.cuts = api.sessions.all_cuts();
+        heard.observe(state, now);
+        reconcile(state, heard, settings, now)
+    })
+}
+
+/// Gives the sessions time to read what has arrived. When this process stood still, the silence of all nodes is its own
+/// deafness: their heartbeats lie unread in the sockets, and this task may be the first that runs again. A pause that takes
+/// far longer than it should was interrupted in the same way, and does not count.
+async fn listen(api: &SharedApi) {
+    let deaf = api.config.agent_timeout() / 4;
+    for _ in 0..LISTENINGS_MAX {
+        let from = api.env.clock.monotonic();
+        api.env.clock.sleep(PASS_SPACING).await;
+        if api.env.clock.monotonic().saturating_sub(from) < PASS_SPACING + deaf {
+            return;
+        }
+    }
+}
+
+fn is_offline(command: &Command) -> bool {
+    matches!(command, Command::TransitionNode(change) if change.to == Connection::Offline)
 }
 
 /// Says once, under each leader, who was let in and never came.

@@ -212,6 +212,7 @@ impl Client {
             Settled::Done(_) if ask.method == Method::POST && !finds_it_so(&ask.path) => Answer::Done(None),
             // A change that changes nothing is not recorded, and clients are not told the difference.
             Settled::Done(_) | Settled::Unknown => Answer::Unknown,
+            Settled::Refused(told) if told.is_late => Answer::Unknown,
             Settled::Refused(_) => Answer::Refused,
         };
         let mut history = self.shared.history();
@@ -223,8 +224,10 @@ impl Client {
     async fn try_until_settled(&self, ask: &Ask) -> Settled {
         let what = format!("{} {}", ask.method, ask.path);
         let until = self.now() + OPERATION;
+        let mut is_late = false;
         while self.now() < until {
             if let Ok(told) = self.rest.ask(&self.server(), ask, self.patience()).await {
+                let told = Told { is_late, ..told };
                 if told.status.is_success() {
                     return Settled::Done(told);
                 }
@@ -237,6 +240,7 @@ impl Client {
                     self.strange(&what, &told);
                 }
             }
+            is_late = true;
             self.env.clock.sleep(Duration::from_millis(50 + self.env.rng.below(300))).await;
         }
         Settled::Unknown
@@ -271,7 +275,14 @@ impl Client {
         };
         let start = self.now();
         let body = app(&register, Some(value));
-        let settled = match self.settle(Ask::put(format!("/api/v1/apps/{register}"), body.clone())).await {
+        let settled = self.settle(Ask::put(format!("/api/v1/apps/{register}"), body.clone())).await;
+        if let Settled::Refused(told) = &settled
+            && told.is_late
+        {
+            // What hangs somewhere may still write the value, and a second time.
+            self.record(&register, Act::Write(value), start, None, String::new());
+        }
+        let settled = match settled {
             // Nobody has made it yet. If another client is faster, this write did not happen.
             Settled::Refused(told) if told.status == StatusCode::NOT_FOUND => {
                 self.settle(Ask::post("/api/v1/apps", body)).await

@@ -75,6 +75,8 @@ pub struct Told {
     pub body: Bytes,
     /// Which server's state was read, as it says.
     pub answered_by: String,
+    /// An earlier attempt was left without a final answer, and may still be carried out after this one was refused.
+    pub is_late: bool,
 }
 
 impl Told {
@@ -186,7 +188,7 @@ async fn whole(answer: Response<Incoming>) -> Result<Told, NoAnswer> {
     let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let answered_by = header("cara-answered-by").to_owned();
     let body = answer.into_body().collect().await.map_err(|error| NoAnswer(error.to_string()))?.to_bytes();
-    Ok(Told { status, body, answered_by })
+    Ok(Told { status, body, answered_by, is_late: false })
 }
 
 /// The lines of a body that arrive one after the other.
