@@ -141,7 +141,7 @@ impl Server {
             for cf in Cf::ALL {
                 let mut batch = Batch::new();
                 self.disk.dump(cf).into_iter().for_each(|(key, value)| batch.put(cf, key, value));
-                engine.write(batch)?;
+                engine.write(&batch)?;
             }
             engine.sync_now()?;
         }
@@ -221,8 +221,8 @@ impl Engine for LaneEngine {
         self.compare(|| format!("the last key of {}", cf.name()), simulated, |real| real.last(cf))
     }
 
-    fn write(&self, batch: Batch) -> io::Result<()> {
-        self.simulated.write(batch.clone())?;
+    fn write(&self, batch: &Batch) -> io::Result<()> {
+        self.simulated.write(batch)?;
         self.real(|open| {
             open.engine.write(batch)?;
             open.marks.push(open.engine.wal()?);

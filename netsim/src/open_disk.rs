@@ -76,18 +76,18 @@ impl Engine for OpenDisk {
         Ok(last.map(|(key, value)| (key.clone(), value.clone())))
     }
 
-    fn write(&self, batch: Batch) -> io::Result<()> {
+    fn write(&self, batch: &Batch) -> io::Result<()> {
         self.alive()?;
         let mut state = self.disk.lock();
         if state.fail_writes {
             return Err(io_error("write"));
         }
-        if state.full_for(&batch) {
+        if state.full_for(batch) {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device"));
         }
-        trace_write(&self.disk.host, &batch);
+        trace_write(&self.disk.host, batch);
         let ops = batch.ops.len();
-        state.write(batch);
+        state.write(batch.clone());
         drop(state);
         if self.disk.points.is_watched(WRITE) {
             cara_env::mark(WRITE, || ops.to_string());

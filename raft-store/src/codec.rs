@@ -10,7 +10,12 @@ const FRAME: usize = 8;
 
 /// Encodes a value.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
-    postcard::to_stdvec(value).expect("our own types always serialize into memory")
+    encode_behind(value, Vec::new())
+}
+
+/// Encodes a value behind what is in `buffer`, whose capacity should do: growing copies.
+pub(crate) fn encode_behind<T: Serialize>(value: &T, buffer: Vec<u8>) -> Vec<u8> {
+    postcard::to_extend(value, buffer).expect("our own types always serialize into memory")
 }
 
 /// Decodes a value; `what` names it in the error.
@@ -21,11 +26,28 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8], what: &str) -> io::Resul
 
 /// Puts length and checksum before the bytes.
 pub(crate) fn seal(bytes: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(bytes.len()).expect("entries and chunks are far below 4 GiB");
-    let mut framed = Vec::with_capacity(FRAME + bytes.len());
-    framed.extend_from_slice(&length.to_le_bytes());
-    framed.extend_from_slice(&crc32fast::hash(bytes).to_le_bytes());
+    let mut framed = frame(bytes.len());
     framed.extend_from_slice(bytes);
+    fill_in(framed)
+}
+
+/// As [`seal`] of [`encode`], in one buffer. `about` is the expected length.
+pub(crate) fn encode_sealed<T: Serialize>(value: &T, about: usize) -> Vec<u8> {
+    fill_in(encode_behind(value, frame(about)))
+}
+
+/// A buffer for so many bytes that begins with a frame to be filled in.
+fn frame(bytes: usize) -> Vec<u8> {
+    let mut framed = Vec::with_capacity(FRAME + bytes);
+    framed.resize(FRAME, 0);
+    framed
+}
+
+fn fill_in(mut framed: Vec<u8>) -> Vec<u8> {
+    let (frame, bytes) = framed.split_at_mut(FRAME);
+    let length = u32::try_from(bytes.len()).expect("entries and chunks are far below 4 GiB");
+    frame[..4].copy_from_slice(&length.to_le_bytes());
+    frame[4..].copy_from_slice(&crc32fast::hash(bytes).to_le_bytes());
     framed
 }
 

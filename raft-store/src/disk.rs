@@ -46,10 +46,10 @@ impl Disk {
         self.closing.send_replace(true);
     }
 
-    /// Writes what `build` gives. On a full device it waits until there is room, or until the store closes.
-    pub(crate) async fn write(&self, build: impl Fn() -> Batch + Send) -> io::Result<()> {
+    /// Writes a batch. On a full device it waits until there is room, or until the store closes.
+    pub(crate) async fn write(&self, batch: &Batch) -> io::Result<()> {
         loop {
-            match self.engine.write(build()) {
+            match self.engine.write(batch) {
                 Err(error) if error.kind() == io::ErrorKind::StorageFull => self.wait_for_room().await?,
                 done => {
                     if self.full.send_if_modified(|full| std::mem::replace(full, false)) {

@@ -30,7 +30,7 @@ pub async fn check(engine: Arc<dyn Engine>) {
         .map(|n| {
             let engine = engine.clone();
             async move {
-                engine.write(put(Cf::Meta, &[n], b"x")).expect("write");
+                engine.write(&put(Cf::Meta, &[n], b"x")).expect("write");
                 engine.sync().await.expect("concurrent sync");
             }
         })
@@ -45,15 +45,15 @@ fn reads(engine: &dyn Engine) {
         assert_eq!(engine.last(cf).expect("last"), None, "an empty family has no last key");
         assert!(keys(engine, cf, &[], None, 10).is_empty(), "an empty family has nothing to scan");
     }
-    engine.write(put(Cf::State, b"k", b"1")).expect("write");
+    engine.write(&put(Cf::State, b"k", b"1")).expect("write");
     assert_eq!(engine.get(Cf::State, b"k").expect("get"), Some(b"1".to_vec()), "a write is visible at once");
     assert_eq!(engine.get(Cf::Log, b"k").expect("get"), None, "families are apart");
-    engine.write(put(Cf::State, b"k", b"")).expect("write");
+    engine.write(&put(Cf::State, b"k", b"")).expect("write");
     assert_eq!(engine.get(Cf::State, b"k").expect("get"), Some(Vec::new()), "an empty value is a value");
     let mut batch = Batch::new();
     batch.delete(Cf::State, b"k".to_vec());
     batch.delete(Cf::State, b"missing".to_vec());
-    engine.write(batch).expect("deleting a missing key is fine");
+    engine.write(&batch).expect("deleting a missing key is fine");
     assert_eq!(engine.get(Cf::State, b"k").expect("get"), None, "deleted");
 }
 
@@ -63,15 +63,15 @@ fn batches(engine: &dyn Engine) {
     batch.delete(Cf::State, b"a".to_vec());
     batch.put(Cf::State, b"a".to_vec(), b"2".to_vec());
     batch.put(Cf::Log, b"a".to_vec(), b"3".to_vec());
-    engine.write(batch).expect("write");
+    engine.write(&batch).expect("write");
     assert_eq!(engine.get(Cf::State, b"a").expect("get"), Some(b"2".to_vec()), "a batch is applied in its order");
     assert_eq!(engine.get(Cf::Log, b"a").expect("get"), Some(b"3".to_vec()), "a batch reaches several families");
-    engine.write(Batch::new()).expect("an empty batch is fine");
+    engine.write(&Batch::new()).expect("an empty batch is fine");
 }
 
 fn ranges(engine: &dyn Engine) {
     for index in [1_u64, 2, 3, 255, 256, 70_000] {
-        engine.write(put(Cf::Snapshot, &index.to_be_bytes(), b"x")).expect("write");
+        engine.write(&put(Cf::Snapshot, &index.to_be_bytes(), b"x")).expect("write");
     }
     let be = |index: u64| index.to_be_bytes().to_vec();
     let all = keys(engine, Cf::Snapshot, &[], None, 10);
@@ -85,6 +85,6 @@ fn ranges(engine: &dyn Engine) {
     batch.delete_range(Cf::Snapshot, be(2), be(256));
     batch.delete_range(Cf::Snapshot, be(9), be(2));
     batch.put(Cf::Snapshot, be(3), b"again".to_vec());
-    engine.write(batch).expect("an inverted range deletes nothing");
+    engine.write(&batch).expect("an inverted range deletes nothing");
     assert_eq!(keys(engine, Cf::Snapshot, &[], None, 10), [1, 3, 256, 70_000].map(be), "from is gone, to stays");
 }

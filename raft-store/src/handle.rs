@@ -129,10 +129,10 @@ impl<SM: StateMachine> RaftStore<SM> {
             return Err(ProposeError::Stopped { reason: fatal.to_string() });
         }
         let limit = self.0.config.propose_timeout;
-        let work = self.0.raft.client_write(Bytes(command));
+        let work = self.0.raft.client_write(Bytes(command.into()));
         match cara_env::timeout(&*self.0.env.clock, limit, work).await {
             Err(Elapsed) => Err(ProposeError::Unknown { reason: format!("no majority answered within {limit:?}") }),
-            Ok(Ok(done)) => Ok(Proposed { position: position(&done.log_id), reply: done.data.0 }),
+            Ok(Ok(done)) => Ok(Proposed { position: position(&done.log_id), reply: done.data.0.into() }),
             Ok(Err(RaftError::Fatal(fatal))) => Err(ProposeError::Unknown { reason: fatal.to_string() }),
             Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward)))) => {
                 Err(ProposeError::NotLeader { leader: leader_of(forward) })

@@ -145,7 +145,7 @@ pub fn read_pair(cf: Cf, key: &[u8], value: Option<&[u8]>) -> io::Result<Option<
 fn entry(entry: &Entry) -> StoredEntry {
     let (command, members) = match &entry.payload {
         EntryPayload::Blank => (None, None),
-        EntryPayload::Normal(command) => (Some(command.0.clone()), None),
+        EntryPayload::Normal(command) => (Some(command.0.to_vec()), None),
         EntryPayload::Membership(membership) => (None, Some(members(membership))),
     };
     // With the kind of the payload, so that a blank entry differs from an empty command.
@@ -206,7 +206,7 @@ mod tests {
             self.0.last(cf)
         }
 
-        fn write(&self, batch: Batch) -> io::Result<()> {
+        fn write(&self, batch: &Batch) -> io::Result<()> {
             self.1.lock().expect("no panic while locked").extend(batch.ops.iter().cloned());
             self.0.write(batch)
         }
@@ -222,7 +222,7 @@ mod tests {
 
     fn command(term: u64, index: u64, value: i64) -> Entry {
         let command = Command::Set("register".into(), value).encode();
-        Entry { log_id: log_id(term, index), payload: EntryPayload::Normal(Bytes(command)) }
+        Entry { log_id: log_id(term, index), payload: EntryPayload::Normal(Bytes(command.into())) }
     }
 
     fn joint(term: u64, index: u64) -> Entry {

@@ -41,6 +41,7 @@ mod meta;
 mod network;
 mod pace;
 mod read;
+mod recent;
 pub mod rocks;
 mod rt;
 mod service;

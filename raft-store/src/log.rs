@@ -6,8 +6,8 @@
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cara_env::{Batch, Cf};
@@ -15,9 +15,10 @@ use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use openraft::{OptionalSend, entry::RaftEntry};
 use tokio::sync::mpsc;
 
-use crate::codec::{Unsealed, damaged, decode, encode, seal, unseal, unseal_or_fail};
+use crate::codec::{Unsealed, damaged, decode, encode_sealed, unseal, unseal_or_fail};
 use crate::disk::{Disk, same};
 use crate::meta;
+use crate::recent::{Recent, size};
 use crate::types::{Entry, LogId, TypeConfig, Vote};
 
 /// Appends that may wait for a sync. More than a core can submit during one; when it is full, appending waits.
@@ -36,7 +37,7 @@ pub(crate) fn index_of(key: &[u8]) -> io::Result<u64> {
 }
 
 pub(crate) fn encode_entry(entry: &Entry) -> Vec<u8> {
-    seal(&encode(entry))
+    encode_sealed(entry, size(entry))
 }
 
 pub(crate) fn decode_entry(index: u64, value: &[u8]) -> io::Result<Entry> {
@@ -70,12 +71,9 @@ pub(crate) async fn verify(disk: &Disk, applied: Option<u64>) -> io::Result<()> 
     pairs.finish()?;
     if let Some(index) = torn {
         tracing::warn!(index, "the last log entry was cut off by a crash; it is dropped");
-        disk.write(|| {
-            let mut batch = Batch::new();
-            batch.delete_range(Cf::Log, key(index), key(u64::MAX));
-            batch
-        })
-        .await?;
+        let mut batch = Batch::new();
+        batch.delete_range(Cf::Log, key(index), key(u64::MAX));
+        disk.write(&batch).await?;
         disk.engine.sync().await?;
     }
     Ok(())
@@ -85,6 +83,7 @@ pub(crate) async fn verify(disk: &Disk, applied: Option<u64>) -> io::Result<()> 
 #[derive(Clone)]
 pub struct Log {
     disk: Arc<Disk>,
+    recent: Arc<Mutex<Recent>>,
     flush: mpsc::Sender<IOFlushed<TypeConfig>>,
 }
 
@@ -92,7 +91,17 @@ impl Log {
     pub(crate) fn new(disk: Arc<Disk>) -> Self {
         let (flush, waiting) = mpsc::channel(PENDING_MAX);
         drop(cara_env::spawn(flush_loop(disk.clone(), waiting)));
-        Self { disk, flush }
+        Self { disk, recent: Arc::default(), flush }
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads `start..end`, stopping behind `bytes_max`, but never before the first entry.
+    fn read(&self, start: u64, end: Option<u64>, bytes_max: usize) -> io::Result<Vec<Entry>> {
+        let recent = self.recent().read(start, end, bytes_max);
+        recent.map_or_else(|| read(&self.disk, start, end, bytes_max), Ok)
     }
 
     fn has(&self, index: u64) -> bool {
@@ -139,7 +148,7 @@ fn bounds(range: &impl RangeBounds<u64>) -> (u64, Option<u64>) {
     (start, end)
 }
 
-/// Reads `start..end`, stopping behind `bytes_max`, but never before the first entry.
+/// The same from the store.
 fn read(disk: &Disk, start: u64, end: Option<u64>, bytes_max: usize) -> io::Result<Vec<Entry>> {
     if end.is_some_and(|end| end <= start) {
         return Ok(Vec::new());
@@ -171,7 +180,7 @@ impl RaftLogReader<TypeConfig> for Log {
         range: RB,
     ) -> Result<Vec<Entry>, io::Error> {
         let (start, end) = bounds(&range);
-        read(&self.disk, start, end, usize::MAX)
+        self.read(start, end, usize::MAX)
     }
 
     async fn read_vote(&mut self) -> Result<Option<Vote>, io::Error> {
@@ -179,7 +188,7 @@ impl RaftLogReader<TypeConfig> for Log {
     }
 
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<Entry>, io::Error> {
-        let entries = read(&self.disk, start, Some(end), READ_BYTES)?;
+        let entries = self.read(start, Some(end), READ_BYTES)?;
         if start < end && entries.first().is_none_or(|first| first.log_id.index() != start) {
             // The beginning was purged since the range was chosen. What follows the gap must not be sent in the place
             // of what is missing. Nothing is sent, and the stream that wanted it ends: see `Paced`.
@@ -220,19 +229,17 @@ impl RaftLogStorage<TypeConfig> for Log {
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
-        let entries: Vec<Entry> = entries.into_iter().collect();
-        self.disk
-            .write(|| {
-                let mut batch = Batch::new();
-                for entry in &entries {
-                    if cara_env::planted("log-tail-not-truncated") && self.has(entry.index()) {
-                        continue; // It is here already.
-                    }
-                    batch.put(Cf::Log, key(entry.index()), encode_entry(entry));
-                }
-                batch
-            })
-            .await?;
+        let mut batch = Batch::new();
+        let mut written = Vec::new();
+        for entry in entries {
+            if cara_env::planted("log-tail-not-truncated") && self.has(entry.index()) {
+                continue; // It is here already.
+            }
+            batch.put(Cf::Log, key(entry.index()), encode_entry(&entry));
+            written.push(entry);
+        }
+        self.disk.write(&batch).await?;
+        self.recent().add(written);
         // The loop ends only after the last sender is gone, and this is one.
         self.flush.send(callback).await.map_err(|_| io::Error::other("the sync task is gone"))
     }
@@ -242,25 +249,19 @@ impl RaftLogStorage<TypeConfig> for Log {
             return Ok(()); // The leader's entries come over it.
         }
         let from = last_log_id.map_or(0, |id| id.index() + 1);
-        self.disk
-            .write(|| {
-                let mut batch = Batch::new();
-                batch.delete_range(Cf::Log, key(from), key(u64::MAX));
-                batch
-            })
-            .await
+        let mut batch = Batch::new();
+        batch.delete_range(Cf::Log, key(from), key(u64::MAX));
+        self.recent().truncate(from);
+        self.disk.write(&batch).await
     }
 
     async fn purge(&mut self, log_id: LogId) -> Result<(), io::Error> {
         let end = log_id.index() + if cara_env::planted("purged-too-early") { 2 } else { 1 };
-        self.disk
-            .write(|| {
-                let mut batch = Batch::new();
-                batch.delete_range(Cf::Log, key(0), key(end));
-                meta::put_purged(&mut batch, &log_id);
-                batch
-            })
-            .await?;
+        let mut batch = Batch::new();
+        batch.delete_range(Cf::Log, key(0), key(end));
+        meta::put_purged(&mut batch, &log_id);
+        self.recent().purge(end);
+        self.disk.write(&batch).await?;
         cara_env::point("raft.purged", || format!("index={}", log_id.index())).await;
         Ok(())
     }

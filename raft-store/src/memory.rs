@@ -41,9 +41,9 @@ impl Engine for MemoryEngine {
         Ok(maps.get(&cf).and_then(|map| map.last_key_value()).map(|(key, value)| (key.clone(), value.clone())))
     }
 
-    fn write(&self, batch: Batch) -> io::Result<()> {
+    fn write(&self, batch: &Batch) -> io::Result<()> {
         let mut maps = self.lock();
-        for op in batch.ops {
+        for op in batch.ops.iter().cloned() {
             match op {
                 Op::Put(cf, key, value) => drop(maps.entry(cf).or_default().insert(key, value)),
                 Op::Delete(cf, key) => drop(maps.entry(cf).or_default().remove(&key)),

@@ -65,7 +65,7 @@ async fn claim(disk: &Disk, config: &Config, ours: &Identity) -> Result<(), Open
     }
     let mut batch = Batch::new();
     batch.put(Cf::Meta, IDENTITY, encode(ours));
-    match disk.engine.write(batch) {
+    match disk.engine.write(&batch) {
         Err(error) if error.kind() == io::ErrorKind::StorageFull => return Err(OpenError::StorageFull),
         done => done?,
     }
@@ -85,12 +85,9 @@ pub(crate) fn read_vote(disk: &Disk) -> io::Result<Option<Vote>> {
 
 /// Durable once it returns.
 pub(crate) async fn save_vote(disk: &Disk, vote: &Vote) -> io::Result<()> {
-    disk.write(|| {
-        let mut batch = Batch::new();
-        batch.put(Cf::Meta, VOTE, encode(vote));
-        batch
-    })
-    .await?;
+    let mut batch = Batch::new();
+    batch.put(Cf::Meta, VOTE, encode(vote));
+    disk.write(&batch).await?;
     cara_env::point("raft.vote_written", || format!("term={}", vote.leader_id.term)).await;
     if !cara_env::planted("vote-not-synced") {
         disk.engine.sync().await?;
@@ -105,15 +102,12 @@ pub(crate) fn read_committed(disk: &Disk) -> io::Result<Option<LogId>> {
 
 /// Not synced: an older position is safe, it is only used to reach the newest state sooner after a restart.
 pub(crate) async fn save_committed(disk: &Disk, committed: &Option<LogId>) -> io::Result<()> {
-    disk.write(|| {
-        let mut batch = Batch::new();
-        match committed {
-            Some(log_id) => batch.put(Cf::Meta, COMMITTED, encode(log_id)),
-            None => batch.delete(Cf::Meta, COMMITTED),
-        }
-        batch
-    })
-    .await
+    let mut batch = Batch::new();
+    match committed {
+        Some(log_id) => batch.put(Cf::Meta, COMMITTED, encode(log_id)),
+        None => batch.delete(Cf::Meta, COMMITTED),
+    }
+    disk.write(&batch).await
 }
 
 pub(crate) fn read_purged(disk: &Disk) -> io::Result<Option<LogId>> {

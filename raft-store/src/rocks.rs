@@ -143,7 +143,7 @@ impl Engine for RocksEngine {
         Ok(pair)
     }
 
-    fn write(&self, batch: Batch) -> io::Result<()> {
+    fn write(&self, batch: &Batch) -> io::Result<()> {
         if free(&self.folder)? < RESERVE {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "the device of the data folder is nearly full"));
         }

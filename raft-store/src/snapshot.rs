@@ -82,13 +82,10 @@ impl Snapshots {
     pub(crate) async fn open(disk: Arc<Disk>, chunk_bytes: usize) -> io::Result<Self> {
         let current = read_current(&disk)?;
         let id = current.as_ref().map_or(0, |record| record.id);
-        disk.write(|| {
-            let mut batch = Batch::new();
-            batch.delete_range(Cf::Snapshot, chunk_key(0, 0), chunk_key(id, 0));
-            batch.delete_range(Cf::Snapshot, chunk_key(id + 1, 0), chunk_key(u64::MAX, u32::MAX));
-            batch
-        })
-        .await?;
+        let mut batch = Batch::new();
+        batch.delete_range(Cf::Snapshot, chunk_key(0, 0), chunk_key(id, 0));
+        batch.delete_range(Cf::Snapshot, chunk_key(id + 1, 0), chunk_key(u64::MAX, u32::MAX));
+        disk.write(&batch).await?;
         Ok(Self { disk, chunk_bytes: chunk_bytes.max(1), next_id: AtomicU64::new(id + 1), incoming: Mutex::default() })
     }
 
@@ -111,13 +108,9 @@ impl Snapshots {
         let writer = self.writer();
         let stale = self.set_incoming(Some(writer.id));
         if let Some(stale) = stale {
-            self.disk
-                .write(|| {
-                    let mut batch = Batch::new();
-                    batch.delete_range(Cf::Snapshot, chunk_key(stale, 0), chunk_key(stale + 1, 0));
-                    batch
-                })
-                .await?;
+            let mut batch = Batch::new();
+            batch.delete_range(Cf::Snapshot, chunk_key(stale, 0), chunk_key(stale + 1, 0));
+            self.disk.write(&batch).await?;
         }
         Ok(writer)
     }
@@ -182,15 +175,9 @@ impl Writer<'_> {
 
     /// Adds a chunk as another store cut it.
     pub(crate) async fn add_chunk(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let key = chunk_key(self.id, self.chunks);
-        self.snapshots
-            .disk
-            .write(|| {
-                let mut batch = Batch::new();
-                batch.put(Cf::Snapshot, key.clone(), seal(bytes));
-                batch
-            })
-            .await?;
+        let mut batch = Batch::new();
+        batch.put(Cf::Snapshot, chunk_key(self.id, self.chunks), seal(bytes));
+        self.snapshots.disk.write(&batch).await?;
         self.chunks += 1;
         tokio::task::yield_now().await; // A large state must not hold up heartbeats on the same thread.
         Ok(())

@@ -132,7 +132,7 @@ impl<SM: StateMachine> Machine<SM> {
                                 None => batch.delete(Cf::State, data_key(&key)),
                             }
                         }
-                        reply = Bytes(done.reply);
+                        reply = Bytes(done.reply.into());
                     }
                 }
                 applied.log_id = Some(entry.log_id);
@@ -174,13 +174,9 @@ impl<SM: StateMachine> Machine<SM> {
         }
         let data = writer.finish().await?;
         let record = Record { id: data.id, meta: meta.clone(), chunks: data.chunks };
-        self.disk
-            .write(|| {
-                let mut batch = Batch::new();
-                self.snapshots.put_current(&mut batch, &record, previous.as_ref());
-                batch
-            })
-            .await?;
+        let mut batch = Batch::new();
+        self.snapshots.put_current(&mut batch, &record, previous.as_ref());
+        self.disk.write(&batch).await?;
         // The log may be purged up to here next, and that must never become durable first. It can't: one write-ahead
         // log. The sync only bounds how much a restart has to apply again.
         self.disk.engine.sync().await?;
@@ -209,9 +205,9 @@ impl<SM: StateMachine> RaftStateMachine<TypeConfig> for Machine<SM> {
             if cara_env::planted("applied-not-atomic-with-state") {
                 let mut first = Batch::new();
                 first.put(Cf::State, POSITION, encode(&self.applied));
-                self.disk.write(|| first.clone()).await?;
+                self.disk.write(&first).await?;
             }
-            self.disk.write(|| batch.clone()).await?;
+            self.disk.write(&batch).await?;
             for (at, membership) in entries.iter().filter_map(membership_of) {
                 let voters = || membership.voter_ids().map(|id| id.to_string()).collect::<Vec<_>>().join(",");
                 cara_env::point("raft.membership_changed", || format!("index={at} voters={}", voters())).await;
@@ -245,20 +241,16 @@ impl<SM: StateMachine> RaftStateMachine<TypeConfig> for Machine<SM> {
         let mut pairs = data.pairs();
         let all: Vec<_> = pairs.by_ref().collect();
         pairs.finish()?;
-        self.disk
-            .write(|| {
-                let mut batch = Batch::new();
-                if !cara_env::planted("snapshot-over-old-state") {
-                    batch.delete_range(Cf::State, DATA, DATA_END);
-                }
-                for (key, value) in &all {
-                    batch.put(Cf::State, data_key(key), value.clone());
-                }
-                batch.put(Cf::State, POSITION, encode(&applied));
-                self.snapshots.put_current(&mut batch, &record, previous.as_ref());
-                batch
-            })
-            .await?;
+        let mut batch = Batch::new();
+        if !cara_env::planted("snapshot-over-old-state") {
+            batch.delete_range(Cf::State, DATA, DATA_END);
+        }
+        for (key, value) in &all {
+            batch.put(Cf::State, data_key(key), value.clone());
+        }
+        batch.put(Cf::State, POSITION, encode(&applied));
+        self.snapshots.put_current(&mut batch, &record, previous.as_ref());
+        self.disk.write(&batch).await?;
         cara_env::point("raft.snapshot_written", || format!("index={}", index_of(meta))).await;
         self.disk.engine.sync().await?;
         cara_env::point("raft.snapshot_installed", || format!("index={}", index_of(meta))).await;

@@ -75,7 +75,7 @@ async fn entries_behind_a_gap_are_never_sent_in_the_place_of_purged_ones() {
 
 fn entry(index: u64, command: &Command) -> Entry {
     let log_id = openraft::testing::log_id::<TypeConfig>(1, 1, index);
-    Entry { log_id, payload: EntryPayload::Normal(Bytes(command.encode())) }
+    Entry { log_id, payload: EntryPayload::Normal(Bytes(command.encode().into())) }
 }
 
 async fn apply(machine: &mut Machine<Registers>, entries: Vec<Entry>) {

@@ -6,9 +6,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Position;
 
-/// A command or a reply: bytes that only the domain understands.
+/// A command or a reply: bytes that only the domain understands. Clones share them.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Bytes(pub Vec<u8>);
+pub struct Bytes(pub bytes::Bytes);
 
 impl fmt::Debug for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for Bytes {
             }
 
             fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
-                Ok(Bytes(bytes.to_vec()))
+                Ok(Bytes(bytes::Bytes::copy_from_slice(bytes)))
             }
         }
         deserializer.deserialize_byte_buf(Visitor)

@@ -50,8 +50,8 @@ proptest! {
         let rocks = RocksEngine::open(folder.path()).expect("opens");
         let memory = MemoryEngine::new();
         for ops in batches {
-            rocks.write(Batch { ops: ops.clone() }).expect("write");
-            memory.write(Batch { ops }).expect("write");
+            rocks.write(&Batch { ops: ops.clone() }).expect("write");
+            memory.write(&Batch { ops }).expect("write");
             for cf in Cf::ALL {
                 prop_assert_eq!(rocks.last(cf).expect("last"), memory.last(cf).expect("last"));
                 prop_assert_eq!(rocks.get(cf, &from).expect("get"), memory.get(cf, &from).expect("get"));

@@ -113,7 +113,7 @@ impl Bench {
         match rng.between(0, 99) {
             0..=44 => {
                 let ops: Vec<Op> = (0..rng.between(0, 5)).map(|_| op(rng)).collect();
-                self.engine().write(Batch { ops: ops.clone() }).unwrap();
+                self.engine().write(&Batch { ops: ops.clone() }).unwrap();
                 let mut model = self.models.last().unwrap().clone();
                 apply(&mut model, &ops);
                 self.models.push(model);

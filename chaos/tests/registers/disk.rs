@@ -59,8 +59,8 @@ fn the_simulated_disk_and_rocksdb_hold_the_same_after_any_batches() {
             async move {
                 for _ in 0..200 {
                     let batch = random_batch(&rng);
-                    simulated.write(batch.clone()).unwrap();
-                    rocks.write(batch).unwrap();
+                    simulated.write(&batch).unwrap();
+                    rocks.write(&batch).unwrap();
                     for cf in Cf::ALL {
                         let from = [u8::try_from(rng.below(12)).unwrap()];
                         let to = [u8::try_from(rng.below(12)).unwrap()];

@@ -99,7 +99,7 @@ pub trait Engine: Send + Sync + 'static {
     ///
     /// # Errors
     /// `StorageFull` when the device has no room; nothing of the batch was applied then.
-    fn write(&self, batch: Batch) -> io::Result<()>;
+    fn write(&self, batch: &Batch) -> io::Result<()>;
 
     /// Makes everything written before this call durable.
     ///

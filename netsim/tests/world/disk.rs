@@ -26,7 +26,7 @@ async fn count_up(boot: Boot, progress: Arc<Progress>) -> Result<(), String> {
         number += 1;
         let mut batch = Batch::new();
         batch.put(Cf::Log, number.to_be_bytes(), vec![0; 100]);
-        if let Err(error) = boot.engine.write(batch) {
+        if let Err(error) = boot.engine.write(&batch) {
             progress.failed.store(true, Ordering::Relaxed);
             return Err(error.to_string());
         }

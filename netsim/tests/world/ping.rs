@@ -34,7 +34,7 @@ async fn answer(mut stream: IoStream, engine: Arc<dyn cara_env::Engine>) -> std:
         let number = stream.read_u64().await?;
         let mut batch = Batch::new();
         batch.put(Cf::Log, number.to_be_bytes(), b"seen".to_vec());
-        engine.write(batch)?;
+        engine.write(&batch)?;
         engine.sync().await?;
         stream.write_u64(number + 1).await?;
     }

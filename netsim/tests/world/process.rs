@@ -110,7 +110,7 @@ async fn remember(boot: Boot, found: Arc<Mutex<Vec<String>>>) -> Result<(), Stri
     boot.env.files.write(file, own.as_bytes(), 0o600).unwrap();
     let mut batch = Batch::new();
     batch.put(Cf::Meta, b"id".to_vec(), own.into_bytes());
-    boot.engine.write(batch).unwrap();
+    boot.engine.write(&batch).unwrap();
     std::future::pending().await
 }
 

@@ -18,14 +18,14 @@ async fn work(boot: Boot, synced: Arc<AtomicU64>) -> Result<(), String> {
         number += 1;
         let mut batch = Batch::new();
         batch.put(Cf::Log, number.to_be_bytes(), VALUE);
-        boot.engine.write(batch).map_err(|e| e.to_string())?;
+        boot.engine.write(&batch).map_err(|e| e.to_string())?;
         let mut batch = Batch::new();
         batch.put(Cf::State, b"applied".to_vec(), number.to_be_bytes());
         batch.put(Cf::Snapshot, b"big".to_vec(), VALUE);
         if number.is_multiple_of(20) {
             batch.delete_range(Cf::Log, (number - 19).to_be_bytes(), (number - 10).to_be_bytes());
         }
-        boot.engine.write(batch).map_err(|e| e.to_string())?;
+        boot.engine.write(&batch).map_err(|e| e.to_string())?;
         if number.is_multiple_of(5) {
             boot.engine.sync().await.map_err(|e| e.to_string())?;
             synced.store(number, Ordering::Relaxed);

@@ -38,7 +38,7 @@ impl JournalEngine {
     pub fn survivor(&self, writes: usize) -> Self {
         let survivor = Self::default();
         for batch in &self.lock().written[..writes] {
-            survivor.write(batch.clone()).expect("this engine doesn't break");
+            survivor.write(batch).expect("this engine doesn't break");
         }
         let mut state = survivor.lock();
         state.synced = writes;
@@ -98,7 +98,7 @@ impl Engine for JournalEngine {
         self.memory.last(cf)
     }
 
-    fn write(&self, batch: Batch) -> io::Result<()> {
+    fn write(&self, batch: &Batch) -> io::Result<()> {
         let mut state = self.lock();
         if state.full {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "no room, as the test wanted"));

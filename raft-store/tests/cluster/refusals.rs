@@ -50,7 +50,7 @@ async fn foreign_databases_are_refused() {
     let unknown = MemoryEngine::new();
     let mut batch = Batch::new();
     batch.put(Cf::State, b"x".to_vec(), b"y".to_vec());
-    unknown.write(batch).expect("write");
+    unknown.write(&batch).expect("write");
     assert!(matches!(refusal(config(1), Arc::new(unknown)).await, OpenError::Foreign { .. }));
     open(again(1), engine).await.expect("its own server opens it");
 }
@@ -65,22 +65,22 @@ async fn damage_in_the_log_is_refused_wherever_it_is() {
         *rotten.last_mut().expect("not empty") ^= 1;
         let mut batch = Batch::new();
         batch.put(Cf::Log, key.clone(), rotten);
-        engine.write(batch).expect("write");
+        engine.write(&batch).expect("write");
         let error = refusal(again(1), engine.clone()).await;
         assert!(matches!(error, OpenError::Damaged { .. }), "entry {at}: {error}");
         assert!(error.to_string().contains("peers"), "says what to do: {error}");
         let mut batch = Batch::new();
         batch.put(Cf::Log, key, value);
-        engine.write(batch).expect("write");
+        engine.write(&batch).expect("write");
     }
     let (key, value) = log[log.len() / 2].clone();
     let mut hole = Batch::new();
     hole.delete(Cf::Log, key.clone());
-    engine.write(hole).expect("write");
+    engine.write(&hole).expect("write");
     assert!(matches!(refusal(again(1), engine.clone()).await, OpenError::Damaged { .. }), "a missing entry");
     let mut mended = Batch::new();
     mended.put(Cf::Log, key, value);
-    engine.write(mended).expect("write");
+    engine.write(&mended).expect("write");
     open(again(1), engine).await.expect("whole again");
 }
 
@@ -91,7 +91,7 @@ async fn a_torn_tail_is_cut_off_unless_it_was_committed() {
     let last = u64::from_be_bytes(key.clone().try_into().expect("an index"));
     let mut torn = Batch::new();
     torn.put(Cf::Log, (last + 1).to_be_bytes(), value[..value.len() - 3].to_vec());
-    engine.write(torn).expect("write");
+    engine.write(&torn).expect("write");
     let store = open(again(1), engine.clone()).await.expect("opens");
     assert_eq!(store.with_state(|state| state.get("register 29")), 29, "all that was acknowledged is there");
     store.shutdown().await;
@@ -100,7 +100,7 @@ async fn a_torn_tail_is_cut_off_unless_it_was_committed() {
     let (key, value) = engine.last(Cf::Log).expect("last").expect("a log");
     let mut torn = Batch::new();
     torn.put(Cf::Log, key, value[..value.len() - 3].to_vec());
-    engine.write(torn).expect("write");
+    engine.write(&torn).expect("write");
     assert!(matches!(refusal(again(1), engine).await, OpenError::Damaged { .. }), "a committed entry is not cut");
 }
 
