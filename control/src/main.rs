@@ -15,6 +15,10 @@ use cara_transport::JoinToken;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::sync::watch;
 
+// Only here: the simulator replays allocations as it finds them, and agents and clients allocate little.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A server of a Caravanserai control plane: one of three or five.
 #[derive(Parser)]
 #[command(name = "cara-server", version, max_term_width = 100)]
