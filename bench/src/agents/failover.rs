@@ -68,10 +68,8 @@ pub async fn run(env: &Env, target: &mut Target, fleet: &Fleet) -> anyhow::Resul
         |counts| counts.came_online >= came_online + agents && counts.online == agents,
     );
     let written = async { first_write(env, &clients).await };
-    let (written, led, back) = tokio::join!(written, new_leader(env, &first, &before.leader), back);
-    let (written, led) = (written?, led?);
+    let (written, led, all_back) = tokio::try_join!(written, new_leader(env, &first, &before.leader), back)?;
     let after_kill = |at: Duration| at.saturating_sub(killed_at);
-    let all_back = back?;
     let (api, calls) = api.end(killed_at);
     drop(bar);
     let elections = target.view().await?.term.saturating_sub(before.term);
