@@ -40,6 +40,12 @@ pub(crate) fn jittered(rng: &dyn Rng, full: Duration) -> Duration {
     Duration::from_millis(millis / 2 + rng.below(millis / 2 + 1))
 }
 
+/// A random part of `whole`.
+pub(crate) fn part_of(rng: &dyn Rng, whole: Duration) -> Duration {
+    let millis = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX);
+    Duration::from_millis(rng.below(millis.saturating_add(1)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,14 +1,15 @@
 //! Finds the leader and holds a session with it, for as long as the agent lives.
 //!
 //! Servers are tried in the remembered order, the leader first when somebody has named it. Between rounds the agent waits
-//! with a jittered, doubling backoff, which starts over after a session in which a heartbeat was acknowledged.
+//! with a jittered, doubling backoff, which starts over after a session in which a heartbeat was acknowledged. After such a one
+//! it comes back at a random moment of the time that the server had named, so that a large fleet doesn't come at once.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use cara_proto::node::Facts;
 
-use crate::backoff::{Backoff, jittered};
+use crate::backoff::{Backoff, jittered, part_of};
 use crate::enrol::with_causes;
 use crate::facts;
 use crate::keeper::Dialled;
@@ -23,6 +24,8 @@ pub(crate) struct Connector {
     backoff: Backoff,
     /// Where the last healthy session was, or where the leader is said to be.
     favourite: Option<String>,
+    /// How long the agents of the last healthy session's server shall take to come back.
+    spread: Duration,
     facts: Facts,
     /// With which identity the last connection was made.
     dialled: Dialled,
@@ -50,7 +53,8 @@ impl Connector {
     pub(crate) fn new(ground: Ground) -> Self {
         let backoff = Backoff::new(ground.config.backoff_min, ground.config.backoff_max);
         let dialled = ground.keeper.dialled();
-        Self { ground, backoff, favourite: None, facts: Facts::default(), dialled, complaint: String::new() }
+        let (facts, complaint) = (Facts::default(), String::new());
+        Self { ground, backoff, favourite: None, spread: Duration::ZERO, facts, dialled, complaint }
     }
 
     /// Never returns.
@@ -86,9 +90,10 @@ impl Connector {
         let config = &self.ground.config;
         let rng = &*self.ground.env.rng;
         match round {
-            Round::Served(Some(_)) | Round::TryOther => Duration::ZERO,
-            // Not at once: when a leader dies, all its agents are here at this moment.
-            Round::Served(None) => jittered(rng, config.backoff_min),
+            Round::TryOther => Duration::ZERO,
+            // Not at once: all agents of that leader are here at this moment.
+            Round::Served(Some(_)) => part_of(rng, self.spread),
+            Round::Served(None) => jittered(rng, config.backoff_min) + part_of(rng, self.spread),
             Round::NoLeader => {
                 let wait = self.backoff.next(rng).min(jittered(rng, config.election_retry));
                 self.complain("servers answer, but none of them leads; containers keep running".into());
@@ -143,8 +148,9 @@ impl Connector {
             if !tried.insert(address.clone()) {
                 continue;
             }
-            let End { healthy, why } = self.attempt(&address).await;
+            let End { healthy, spread, why } = self.attempt(&address).await;
             if healthy {
+                self.spread = spread;
                 self.backoff.reset();
                 self.complaint.clear();
                 self.favourite = Some(address.clone());
@@ -192,7 +198,7 @@ impl Connector {
         let channel = match connecting.await {
             Ok(channel) => channel,
             Err(error) => {
-                return End { healthy: false, why: Why::Lost(with_causes(&error)) };
+                return End { healthy: false, spread: Duration::ZERO, why: Why::Lost(with_causes(&error)) };
             }
         };
         let facts = facts::gather(env, config, &**runtime).await;

@@ -41,6 +41,8 @@ const FRAME_BYTES_MAX: usize = 16 << 20;
 const INTERVAL_DEFAULT: Duration = Duration::from_secs(15);
 /// A session ends after this many intervals without an acknowledgement.
 const MISSED_MAX: u32 = 3;
+/// The longest time over which agents spread their return, whatever a server says.
+const SPREAD_MAX: Duration = Duration::from_secs(60);
 /// Requests for output answered at a time.
 const LOGS_MAX: usize = 8;
 
@@ -49,6 +51,8 @@ const LOGS_MAX: usize = 8;
 pub(crate) struct End {
     /// At least one heartbeat was acknowledged.
     pub(crate) healthy: bool,
+    /// The server's agents shall spread their return over so much time.
+    pub(crate) spread: Duration,
     pub(crate) why: Why,
 }
 
@@ -126,13 +130,13 @@ pub(crate) async fn hold(ground: &Ground, line: Line, facts: Facts) -> End {
     let address = line.address.clone();
     let mut session = match Session::open(ground, line, facts).await {
         Ok(session) => session,
-        Err(why) => return End { healthy: false, why },
+        Err(why) => return End { healthy: false, spread: Duration::ZERO, why },
     };
     ground.leader.send_replace(Some(address));
     let why = session.read().await;
     ground.witness(|witness| witness.ended());
     ground.leader.send_replace(None);
-    End { healthy: session.healthy, why }
+    End { healthy: session.healthy, spread: session.spread, why }
 }
 
 struct Session<'a> {
@@ -143,6 +147,7 @@ struct Session<'a> {
     /// When the last heartbeat was acknowledged, or the session began.
     heard: Duration,
     healthy: bool,
+    spread: Duration,
     /// A desired set that could not be saved yet.
     unsaved: Option<Desired>,
     logs: LogsDesk,
@@ -207,7 +212,8 @@ impl<'a> Session<'a> {
         ];
         let logs = LogsDesk::new(ground, &address, channel, Arc::new(Semaphore::new(LOGS_MAX)));
         let heard = env.clock.monotonic();
-        Ok(Self { ground, inbound, outbox, interval, heard, healthy: false, unsaved: None, logs, _helpers: helpers })
+        let (healthy, spread, unsaved) = (false, Duration::ZERO, None);
+        Ok(Self { ground, inbound, outbox, interval, heard, healthy, spread, unsaved, logs, _helpers: helpers })
     }
 
     /// Reads until the session ends.
@@ -230,6 +236,7 @@ impl<'a> Session<'a> {
                 Some(Down::Ack(ack)) => {
                     self.heard = clock.monotonic();
                     self.healthy = true;
+                    self.spread = Duration::from_millis(ack.reconnect_spread_ms).min(SPREAD_MAX);
                     self.ground.witness(|witness| witness.acknowledged(ack.sequence));
                     self.ground.keeper.remember_servers(&ack.servers);
                     self.set_interval(ack.interval_ms);

@@ -28,7 +28,7 @@ pub(crate) enum Lost {
     Broken,
 }
 
-type Outcome = Option<Result<Channel, (io::ErrorKind, String)>>;
+pub(crate) type Outcome = Option<Result<Channel, (io::ErrorKind, String)>>;
 
 #[derive(Default)]
 enum State {
@@ -36,6 +36,12 @@ enum State {
     Closed,
     Dialling(watch::Receiver<Outcome>),
     Open(Channel),
+}
+
+/// The channel, or what will tell of it.
+pub(crate) enum Begun {
+    Open(Channel),
+    Dialling(watch::Receiver<Outcome>),
 }
 
 #[derive(Default)]
@@ -67,23 +73,29 @@ impl Connection {
     /// The dial is a task of its own: callers give up after milliseconds, and a dial that is cancelled each time would
     /// never finish on a slow link.
     pub(crate) async fn channel(&self) -> io::Result<Channel> {
-        let mut outcome = {
-            let mut inner = lock(&self.inner);
-            match &inner.state {
-                State::Open(channel) => return Ok(channel.clone()),
-                State::Dialling(outcome) => outcome.clone(),
-                State::Closed => {
-                    let outcome = self.start();
-                    inner.state = State::Dialling(outcome.clone());
-                    outcome
-                }
-            }
+        let mut outcome = match self.begin() {
+            Begun::Open(channel) => return Ok(channel),
+            Begun::Dialling(outcome) => outcome,
         };
         let done = outcome.wait_for(Option::is_some).await;
         match done.as_deref() {
             Ok(Some(Ok(channel))) => Ok(channel.clone()),
             Ok(Some(Err((kind, message)))) => Err(io::Error::new(*kind, message.clone())),
             _ => Err(io::Error::other("the dial was given up")),
+        }
+    }
+
+    /// Dials unless the channel is open or being dialled. Waits for nothing.
+    pub(crate) fn begin(&self) -> Begun {
+        let mut inner = lock(&self.inner);
+        match &inner.state {
+            State::Open(channel) => Begun::Open(channel.clone()),
+            State::Dialling(outcome) => Begun::Dialling(outcome.clone()),
+            State::Closed => {
+                let outcome = self.start();
+                inner.state = State::Dialling(outcome.clone());
+                Begun::Dialling(outcome)
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::config::COMMAND_MAX;
 use crate::disk::Disk;
 use crate::log::Log;
-use crate::network::Network;
+use crate::network::{Network, keep_connected};
 use crate::read::Reads;
 use crate::service::{MESSAGE_MAX, RaftService};
 use crate::snapshot::Snapshots;
@@ -82,9 +82,10 @@ impl<SM: StateMachine> RaftStore<SM> {
         let (shared, snapshots) = (Arc::new(Shared::new(machine)), Arc::new(snapshots));
         let worker = Machine::open(disk.clone(), shared.clone(), snapshots.clone()).map_err(opening)?;
         let network = Network::new(config.id, env.clone(), dial, config.election_min, disk.gaps.clone());
-        let raft = Raft::new(config.id, settings, network, Log::new(disk.clone()), worker)
+        let raft = Raft::new(config.id, settings, network.clone(), Log::new(disk.clone()), worker)
             .await
             .map_err(|fatal| OpenError::Damaged { what: fatal.to_string() })?;
+        drop(cara_env::spawn(keep_connected(network, raft.metrics())));
         let reads = Reads::start(env.clone(), raft.clone(), config.read_timeout);
         let status = watch_status(&raft, disk.clone());
         Ok(Self(Arc::new(Inner { config, env, raft, disk, shared, snapshots, reads, status })))

@@ -13,6 +13,8 @@ use cara_env::{Elapsed, Env};
 use cara_proto::raft::raft_client::RaftClient;
 use cara_proto::raft::{Payload, SnapshotChunk};
 use futures_util::{FutureExt, Stream, StreamExt};
+use openraft::alias::WatchReceiverOf;
+use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable};
 use openraft::network::{
     Backoff, NetBackoff, NetSnapshot, NetStreamAppend, NetTransferLeader, NetVote, RPCOption, RPCTypes,
@@ -22,12 +24,13 @@ use openraft::raft::{
     AppendEntriesRequest, SnapshotResponse, StreamAppendResult, TransferLeaderRequest, TransferLeaderResponse,
     VoteRequest, VoteResponse,
 };
-use openraft::{BasicNode, OptionalSend};
+use openraft::{BasicNode, OptionalSend, RaftMetrics};
 use tonic::transport::Channel;
 
-use crate::codec::{decode, encode};
+use crate::codec::{decode, encode, encode_behind};
 use crate::connection::{Connection, Dial, Lost};
 use crate::pace::{Pace, Paced};
+use crate::recent::size;
 use crate::service::MESSAGE_MAX;
 use crate::snapshot::SnapshotData;
 use crate::types::{Snapshot, TypeConfig, Vote};
@@ -39,6 +42,9 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(100);
 /// Pause after a peer could not be reached, before the replication tries again.
 const BACKOFF: Duration = Duration::from_millis(200);
 
+/// So often a missing connection is dialled although nobody has anything to say.
+const RECONNECT: Duration = Duration::from_secs(1);
+
 /// Requests that the planted bug answers before it tries to connect again.
 const BELIEVED: usize = 4;
 
@@ -49,7 +55,11 @@ type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 type BoxStream<'a, T> = Pin<Box<dyn Stream<Item = T> + Send + 'a>>;
 type AppendResult = Result<StreamAppendResult<TypeConfig>, RPCError<TypeConfig>>;
 
-/// Makes the clients of all peers.
+/// By member, address, and whether it carries snapshots.
+type Connections = BTreeMap<(u64, String, bool), Arc<Connection>>;
+
+/// Makes the clients of all peers. Clones share the connections.
+#[derive(Clone)]
 pub struct Network {
     id: u64,
     env: Env,
@@ -58,12 +68,12 @@ pub struct Network {
     idle: Duration,
     /// Counts reads whose beginning was purged meanwhile.
     gaps: Arc<AtomicU64>,
-    connections: Mutex<BTreeMap<(u64, String, bool), Arc<Connection>>>,
+    connections: Arc<Mutex<Connections>>,
 }
 
 impl Network {
     pub(crate) fn new(id: u64, env: Env, dial: Arc<dyn Dial>, idle: Duration, gaps: Arc<AtomicU64>) -> Self {
-        Self { id, env, dial, idle, gaps, connections: Mutex::default() }
+        Self { id, env, dial, idle, gaps, connections: Arc::default() }
     }
 
     fn peer(&self, target: u64, node: &BasicNode, bulk: bool) -> Peer {
@@ -75,6 +85,23 @@ impl Network {
         // A member that moved to another address is never dialled at the old one again.
         connections.retain(|(id, address, _), _| *id != target || *address == node.addr);
         Peer { id: self.id, target, env: self.env.clone(), idle: self.idle, gaps: self.gaps.clone(), connection }
+    }
+}
+
+/// Keeps a connection to every other member, also between those that don't lead: the vote after a leader's death would
+/// otherwise wait for a handshake, at the very moment at which all agents of the dead leader come with theirs.
+pub(crate) async fn keep_connected(network: Network, metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>) {
+    loop {
+        {
+            let metrics = metrics.borrow_watched();
+            if metrics.running_state.is_err() {
+                return;
+            }
+            for (id, node) in metrics.membership_config.nodes().filter(|(id, _)| **id != network.id) {
+                network.peer(*id, node, false).connection.begin();
+            }
+        }
+        network.env.clock.sleep(RECONNECT).await;
     }
 }
 
@@ -204,8 +231,10 @@ impl NetStreamAppend<TypeConfig> for Peer {
                 return Ok(believed(input, error));
             }
             let pace = Arc::new(Pace::default());
-            let requests = Paced::new(input, pace.clone(), self.gaps.clone())
-                .map(|request| Payload { payload: encode(&request).into() });
+            let requests = Paced::new(input, pace.clone(), self.gaps.clone()).map(|request| {
+                let about = request.entries.iter().map(size).sum();
+                Payload { payload: encode_behind(&request, Vec::with_capacity(about)).into() }
+            });
             let limit = self.idle.max(option.hard_ttl());
             let opening = async { self.client().await?.append(requests).await.map_err(|status| self.failed(&status)) };
             let answers = match cara_env::timeout(&*self.env.clock, limit, opening).await {

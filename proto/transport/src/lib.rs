@@ -24,6 +24,7 @@ mod serve;
 mod strangers;
 mod tls;
 mod token;
+mod turnstile;
 
 pub use dial::{ConnectError, connect, connect_stream};
 pub use leaf::Leaf;

@@ -17,6 +17,7 @@ use tower::ServiceExt;
 
 use crate::peer::source_of;
 use crate::strangers::{Stranger, Strangers};
+use crate::turnstile::Turnstile;
 use crate::{Caller, Peer, Tls, Unanswered};
 
 /// Bounds of one listener.
@@ -52,6 +53,8 @@ pub enum Refusal {
     AddressFull,
     /// No request began.
     FirstRequestLate,
+    /// Too many handshakes were waiting already.
+    Crowd,
 }
 
 impl Refusal {
@@ -62,6 +65,7 @@ impl Refusal {
             Self::HandshakeLate => "handshake-late",
             Self::AddressFull => "connections-per-address",
             Self::FirstRequestLate => "first-request-late",
+            Self::Crowd => "crowd",
         }
     }
 }
@@ -103,6 +107,7 @@ pub async fn serve(
 ) {
     let slots = Arc::new(Semaphore::new(limits.connections_max));
     let strangers = Strangers::default();
+    let turnstile = Turnstile::default();
     let mut failing = false;
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else { return };
@@ -124,6 +129,11 @@ pub async fn serve(
             }
         };
         failing = false;
+        if turnstile.is_full() {
+            tracing::debug!(%address, "is sent away: too many handshakes wait already");
+            (limits.refused)(Refusal::Crowd);
+            continue;
+        }
         let Some(stranger) = strangers.enter(source_of(&address), limits.connections_per_address_max) else {
             tracing::debug!(%address, "has too many connections");
             (limits.refused)(Refusal::AddressFull);
@@ -135,6 +145,7 @@ pub async fn serve(
             app: app.clone(),
             limits: limits.clone(),
             shutdown: shutdown.clone(),
+            turnstile: turnstile.clone(),
             address,
         };
         drop(cara_env::spawn(connection.run(stream, slot, stranger)));
@@ -159,13 +170,14 @@ struct Connection {
     app: Router,
     limits: Limits,
     shutdown: watch::Receiver<bool>,
+    turnstile: Turnstile,
     address: String,
 }
 
 impl Connection {
     /// `_slot` counts the connection until it ends, `stranger` until it has shown a certificate.
     async fn run(mut self, stream: IoStream, _slot: OwnedSemaphorePermit, stranger: Stranger) {
-        let accept = TlsAcceptor::from(self.tls.server()).accept(stream);
+        let accept = self.turnstile.through(TlsAcceptor::from(self.tls.server()).accept(stream));
         let stream = match cara_env::timeout(&*self.env.clock, self.limits.handshake, accept).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {

@@ -1,5 +1,7 @@
 //! Agents: enrolment, renewal, logs; sessions are in `session`.
 
+use std::time::Duration;
+
 use cara_core::command::{EnrollNode, RenewCertificate};
 use cara_core::{Answer, Command, NodeId, Rejected};
 use cara_proto::agent::agent_server::Agent;
@@ -16,6 +18,9 @@ use crate::api::SharedApi;
 use crate::error::ApiError;
 use crate::pki::Issued;
 use crate::setup::record;
+
+/// An agent that comes during an election waits for its end, at most so long: below the deadline of its call.
+const ELECTION_WAIT: Duration = Duration::from_secs(3);
 
 /// Serves `cara.agent.Agent`.
 pub struct AgentService {
@@ -169,6 +174,9 @@ impl Agent for AgentService {
     type SessionStream = BoxStream<'static, Result<ServerFrame, Status>>;
 
     async fn session(&self, request: Request<Streaming<AgentFrame>>) -> Result<Response<Self::SessionStream>, Status> {
+        // While nobody leads, it waits here: to try one server after the other costs a handshake each time, and thousands of
+        // agents who do would leave no room for the election that they wait for.
+        drop(self.api.find_leader(ELECTION_WAIT).await);
         check_leads(&self.api)?;
         let peer = peer(&self.api, &request)?;
         let Role::Node(node) = peer.role else {

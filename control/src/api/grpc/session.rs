@@ -39,6 +39,9 @@ use crate::wire::{self, millis};
 const FRAMES: usize = 16;
 /// Orders that wait for a session.
 const ORDERS: usize = 16;
+/// Sessions that come back within a second when this server is gone, about: the TLS handshake of each takes a good part of a
+/// millisecond on either side, and another server must stay able to win an election meanwhile.
+const RECONNECTS_PER_S: u64 = 1_000;
 /// A peer that has opened a stream says hello at once.
 const HELLO: Duration = Duration::from_secs(10);
 
@@ -144,6 +147,12 @@ impl Session {
         }
     }
 
+    /// Over how long this server's agents shall spread when they lose it. Far below the silence after which they are offline.
+    fn reconnect_spread_ms(&self) -> u64 {
+        let crowd_ms = self.api.sessions.count() as u64 * 1_000 / RECONNECTS_PER_S;
+        crowd_ms.min(millis(self.api.config.agent_timeout()) / 2)
+    }
+
     /// Returns why the session ended.
     async fn talk(
         &self,
@@ -217,7 +226,8 @@ impl Session {
                 let servers = if now == *told { Vec::new() } else { now.clone() };
                 *told = now;
                 let interval_ms = millis(self.api.config.agent_heartbeat);
-                self.send(To::Ack(HeartbeatAck { sequence, interval_ms, servers })).await
+                let reconnect_spread_ms = self.reconnect_spread_ms();
+                self.send(To::Ack(HeartbeatAck { sequence, interval_ms, servers, reconnect_spread_ms })).await
             }
             Some(From::Report(report)) => {
                 self.note(&report);
