@@ -3,22 +3,23 @@
 //! A change is sent again under the same Idempotency-Key until somebody answers; its interval in the history reaches
 //! from the first attempt to the answer. What was never answered may have happened at any time since, or never.
 
+mod settle;
 mod tokens;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cara_checker::audit::{Answer, Asked};
 use cara_checker::durable::{Known, Life};
 use cara_checker::linear::{Act, Call};
 use cara_env::Env;
 use cara_netsim::{Boot, trace};
 use cara_scenario::{OpKind, PlannedOp};
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::bodies::{app, declared_labels, finds_it_so, move_body, project, value_of};
+use self::settle::Settled;
+use super::bodies::{app, declared_labels, move_body, project, value_of};
 use super::history::Race;
 use super::rest::{Ask, Rest, Told};
 use super::{Phase, pick};
@@ -27,19 +28,10 @@ use crate::world::{Newcomer, Shared, address};
 
 /// Reading everything at the end: a little longer than a server's own deadline.
 const LAST_READ: Duration = Duration::from_secs(11);
-/// All attempts of one operation. Long enough to outlast any fault, so that few outcomes stay unknown.
-const OPERATION: Duration = Duration::from_secs(45);
 /// Registers that all clients use at the same time.
 const REGISTERS: u64 = 3;
 /// Then clients go on to a new register: the checker's work grows fast with the length of a history.
 const CALLS_PER_REGISTER: usize = 40;
-
-/// How an operation ended.
-enum Settled {
-    Done(Told),
-    Refused(Told),
-    Unknown,
-}
 
 struct Client {
     name: String,
@@ -200,50 +192,6 @@ impl Client {
 
     fn server(&self) -> String {
         address(&pick(&*self.env.rng, &self.servers))
-    }
-
-    /// Asks one server after the other until there is an answer that settles it.
-    async fn settle(&self, mut ask: Ask) -> Settled {
-        let key = cara_env::hex(&*self.env.rng, 8);
-        ask.key = Some(key.clone());
-        let settled = self.try_until_settled(&ask).await;
-        let answer = match &settled {
-            // Making something changes something for certain; replacing may find it as it shall be.
-            Settled::Done(_) if ask.method == Method::POST && !finds_it_so(&ask.path) => Answer::Done(None),
-            // A change that changes nothing is not recorded, and clients are not told the difference.
-            Settled::Done(_) | Settled::Unknown => Answer::Unknown,
-            Settled::Refused(told) if told.is_late => Answer::Unknown,
-            Settled::Refused(_) => Answer::Refused,
-        };
-        let mut history = self.shared.history();
-        history.acknowledged += u64::from(matches!(settled, Settled::Done(_)));
-        history.asked.push(Asked { at: self.now(), client: self.name.clone(), request: key, answer });
-        settled
-    }
-
-    async fn try_until_settled(&self, ask: &Ask) -> Settled {
-        let what = format!("{} {}", ask.method, ask.path);
-        let until = self.now() + OPERATION;
-        let mut is_late = false;
-        while self.now() < until {
-            if let Ok(told) = self.rest.ask(&self.server(), ask, self.patience()).await {
-                let told = Told { is_late, ..told };
-                if told.status.is_success() {
-                    return Settled::Done(told);
-                }
-                if told.status.is_client_error() {
-                    return Settled::Refused(told);
-                }
-                // No leader at the moment, or one without room; nothing was done, or it is safe to do it again.
-                let later = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::INSUFFICIENT_STORAGE];
-                if !later.contains(&told.status) {
-                    self.strange(&what, &told);
-                }
-            }
-            is_late = true;
-            self.env.clock.sleep(Duration::from_millis(50 + self.env.rng.below(300))).await;
-        }
-        Settled::Unknown
     }
 
     fn strange(&self, what: &str, told: &Told) {
