@@ -1,5 +1,6 @@
 //! Incoming connections: accept, handshake under a deadline, serve HTTP/1.1 or HTTP/2, end gracefully.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,8 +12,10 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use rustls::server::Acceptor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
 use crate::peer::source_of;
@@ -129,11 +132,6 @@ pub async fn serve(
             }
         };
         failing = false;
-        if turnstile.is_full() {
-            tracing::debug!(%address, "is sent away: too many handshakes wait already");
-            (limits.refused)(Refusal::Crowd);
-            continue;
-        }
         let Some(stranger) = strangers.enter(source_of(&address), limits.connections_per_address_max) else {
             tracing::debug!(%address, "has too many connections");
             (limits.refused)(Refusal::AddressFull);
@@ -175,18 +173,29 @@ struct Connection {
 }
 
 impl Connection {
+    /// Reading the first message costs next to nothing; what comes after it computes, and takes turns. Nobody is sent away
+    /// any more whose first message got in.
+    async fn handshake(&self, stream: IoStream) -> Result<TlsStream<IoStream>, Refusal> {
+        let failed = |error: io::Error| {
+            tracing::debug!(address = %self.address, %error, "TLS handshake failed");
+            Refusal::Handshake
+        };
+        let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await.map_err(failed)?;
+        if self.turnstile.is_full() {
+            return Err(Refusal::Crowd);
+        }
+        self.turnstile.through(begun.into_stream(self.tls.server())).await.map_err(failed)
+    }
+
     /// `_slot` counts the connection until it ends, `stranger` until it has shown a certificate.
     async fn run(mut self, stream: IoStream, _slot: OwnedSemaphorePermit, stranger: Stranger) {
-        let accept = self.turnstile.through(TlsAcceptor::from(self.tls.server()).accept(stream));
-        let stream = match cara_env::timeout(&*self.env.clock, self.limits.handshake, accept).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => {
-                tracing::debug!(address = %self.address, %error, "TLS handshake failed");
-                return (self.limits.refused)(Refusal::Handshake);
-            }
-            Err(_) => {
-                tracing::debug!(address = %self.address, "TLS handshake took too long");
-                return (self.limits.refused)(Refusal::HandshakeLate);
+        let accept = self.handshake(stream);
+        let done = cara_env::timeout(&*self.env.clock, self.limits.handshake, accept).await;
+        let stream = match done.unwrap_or(Err(Refusal::HandshakeLate)) {
+            Ok(stream) => stream,
+            Err(refusal) => {
+                tracing::debug!(address = %self.address, refusal = refusal.as_str(), "no TLS connection");
+                return (self.limits.refused)(refusal);
             }
         };
         let certificate = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);

@@ -8,8 +8,9 @@
 //! The turn is of one step, not of a whole handshake: a peer that sends nothing takes nobody's turn.
 //!
 //! The queue is short. Whoever stands in a long one has given up before it is his turn, and the work for him is in vain: with
-//! enough of those nobody gets through any more, however long it lasts. So newcomers are sent away while the queue is
-//! full, which costs next to nothing, and come back later and later ([`Turnstile::is_full`]).
+//! enough of those nobody gets through any more, however long it lasts. So while the queue is full, whoever has said his
+//! first word is sent away, which costs next to nothing, and comes back later and later ([`Turnstile::is_full`]). To ask
+//! when a connection is accepted would be too early: thousands are accepted before the first of them stands in the queue.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,10 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::PollSemaphore;
 
-/// Two: the next one is ready when one is done. More would only be further in front of everything else.
+/// Steps that are ready to run at a time. Two keep two cores busy, and whatever else is ready runs after two steps at most.
 const AT_ONCE: usize = 2;
 
 /// Steps that may wait: some tenths of a second of work, below anybody's patience.
@@ -42,7 +43,8 @@ impl Default for Turnstile {
 impl Turnstile {
     /// Polls `work` only when it is its turn, first come, first served.
     pub(crate) fn through<F: Future + Unpin>(&self, work: F) -> Through<F> {
-        Through { turn: PollSemaphore::new(self.turns.clone()), waiting: self.waiting.clone(), is_waiting: false, work }
+        let (turns, waiting) = (PollSemaphore::new(self.turns.clone()), self.waiting.clone());
+        Through { turns, turn: None, waiting, is_waiting: false, work }
     }
 
     /// Should newcomers be sent away?
@@ -53,7 +55,9 @@ impl Turnstile {
 
 /// See [`Turnstile::through`].
 pub(crate) struct Through<F> {
-    turn: PollSemaphore,
+    turns: PollSemaphore,
+    /// It is our turn as soon as the executor comes round to us.
+    turn: Option<OwnedSemaphorePermit>,
     waiting: Arc<AtomicUsize>,
     is_waiting: bool,
     work: F,
@@ -80,11 +84,18 @@ impl<F: Future + Unpin> Future for Through<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.get_mut();
-        let turn = this.turn.poll_acquire(cx);
+        // Given back at the end of this step.
+        if let Some(_turn) = this.turn.take() {
+            return Pin::new(&mut this.work).poll(cx);
+        }
+        let turn = this.turns.poll_acquire(cx);
         this.waits(turn.is_pending());
-        // Given back at the end of this step. Nobody closes the semaphore.
-        let _turn = ready!(turn);
-        Pin::new(&mut this.work).poll(cx)
+        // Nobody closes the semaphore.
+        this.turn = ready!(turn);
+        // Not now: a turn that began and ended within one poll would keep nobody waiting, however many are ready to run.
+        // Who runs meanwhile finds it taken, and stands in the queue here and not in the executor's.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 
@@ -123,7 +134,8 @@ mod tests {
         let turnstile = Turnstile::default();
         let mut silent: Vec<_> = (0..10).map(|_| turnstile.through(std::future::pending::<()>())).collect();
         for silent in &mut silent {
-            assert!(futures_util::poll!(silent).is_pending());
+            assert!(futures_util::poll!(&mut *silent).is_pending(), "it is its turn");
+            assert!(futures_util::poll!(silent).is_pending(), "and its step is done");
         }
         assert_eq!(turnstile.turns.available_permits(), AT_ONCE);
         turnstile.through(work(3, Arc::default())).await;
@@ -136,6 +148,23 @@ mod tests {
         assert_eq!(turnstile.waiting.load(Ordering::Relaxed), 0);
         drop(held);
         assert_eq!(turnstile.turns.available_permits(), AT_ONCE);
+    }
+
+    #[tokio::test]
+    async fn whatever_else_is_ready_runs_between_two_steps() {
+        let (turnstile, made) = (Turnstile::default(), Arc::<AtomicUsize>::default());
+        let crowd: Vec<_> =
+            (0..200).map(|_| cara_env::spawn(turnstile.through(work(3, made.clone())))).collect();
+        let mut before = 0;
+        for round in 0..100 {
+            tokio::task::yield_now().await;
+            let after = made.load(Ordering::Relaxed);
+            assert!(after - before <= AT_ONCE, "round {round}: {before} steps, then {after}");
+            before = after;
+        }
+        assert!(before >= 90, "they get on meanwhile: {before} steps");
+        join_all(crowd).await;
+        assert_eq!(made.load(Ordering::Relaxed), 600);
     }
 
     #[tokio::test]
