@@ -24,6 +24,9 @@ Examples:
     cara-bench agents --agents 1000 --failover --require false_offline=0 --require all_back_s=20 --html report.html
   How far from etcd and from the disk:
     cara-bench kv --vs etcd --require write_1000=4 --require recovery=0.5
+  How long a server with many entries needs to come back, and whether an hour of full load makes anybody call an election:
+    cara-bench kv --clients 1 --readers 0 --paced 0 --entries 350000 --kills 3
+    cara-bench kv --clients 1000 --readers 0 --paced 0 --seconds 3600 --rounds 1 --kills 0 --require spurious_elections=0
 
 Exit status: 0 all that was required was reached; 1 it was not; 2 it could not be measured.";
 
@@ -158,6 +161,12 @@ pub struct KvArgs {
     /// as many at most.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
+    /// Then let writes come at so many percent of the best rate of the peer (ours without one); 0 = don't.
+    #[arg(long, default_value_t = 70, value_parser = clap::value_parser!(u32).range(0..=200))]
+    pub paced: u32,
+    /// Then write so many entries on each side, before its memory is read and its leaders are killed.
+    #[arg(long, default_value_t = 0)]
+    pub entries: u64,
     /// How often each side's leader is killed.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub kills: u32,
@@ -173,6 +182,8 @@ impl KvArgs {
             clients: self.clients.iter().map(|clients| *clients as usize).collect(),
             readers: self.readers as usize,
             pace: Pace { length: Duration::from_secs(self.seconds), rounds: self.rounds as usize },
+            paced: self.paced,
+            entries: self.entries,
             // Whoever is alone has nobody to vote for.
             kills: if self.servers < 3 { 0 } else { self.kills as usize },
         }

@@ -8,6 +8,7 @@ pub mod peer;
 mod recovery;
 mod rounds;
 mod run;
+mod show;
 
 pub use rounds::Pace;
 pub use run::{Options, run};

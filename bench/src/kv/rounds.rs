@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cara_env::Env;
 
-use super::level::{Call, Level, run};
+use super::level::{Level, Load, run};
 use super::peer::Peer;
 use crate::measure::disk::{self, Sync};
 use crate::measure::latency::Latency;
@@ -39,8 +39,7 @@ pub struct Round {
 
 /// All rounds of one load.
 pub struct Rounds {
-    pub call: Call,
-    pub clients: usize,
+    pub load: Load,
     pub all: Vec<Round>,
     /// Where the rounds that count begin; none when the peer was never steady.
     pub from: Option<usize>,
@@ -74,22 +73,22 @@ impl Rounds {
     pub async fn run(
         env: &Env,
         (ours, peer): (&dyn Peer, Option<&dyn Peer>),
-        (call, clients): (Call, usize),
+        load: Load,
         pace: Pace,
         bar: &Bar,
     ) -> anyhow::Result<Self> {
-        let mut rounds = Self { call, clients, all: Vec::new(), from: None };
+        let mut rounds = Self { load, all: Vec::new(), from: None };
         while rounds.from.is_none() && rounds.all.len() < pace.rounds_max() {
             let disk = disk::probe(env, ours.folder(), DISK).await?;
             // Whoever goes second finds another machine than the first; so they take turns in that as well.
             let peer_first = rounds.all.len().is_multiple_of(2);
             let mut theirs = None;
             if let (true, Some(peer)) = (peer_first, peer) {
-                theirs = Some(run(env, peer, call, clients, pace.length).await?);
+                theirs = Some(run(env, peer, load, pace.length).await?);
             }
-            let own = run(env, ours, call, clients, pace.length).await?;
+            let own = run(env, ours, load, pace.length).await?;
             if let (false, Some(peer)) = (peer_first, peer) {
-                theirs = Some(run(env, peer, call, clients, pace.length).await?);
+                theirs = Some(run(env, peer, load, pace.length).await?);
             }
             rounds.all.push(Round { ours: own, peer: theirs, disk });
             bar.at(rounds.all.len() as u64);
@@ -129,7 +128,7 @@ impl Rounds {
     pub fn steadiness(&self) -> Option<String> {
         let rates = self.peer_rates();
         let percent = |rates: &[f64]| variation(rates).unwrap_or(f64::INFINITY) * 100.0;
-        let name = format!("{} clients, {}", self.clients, if self.call == Call::Write { "writes" } else { "reads" });
+        let name = self.load.name();
         match (rates.len(), self.from) {
             (0, _) | (_, Some(0)) => None,
             (all, Some(from)) => Some(format!(
@@ -149,12 +148,14 @@ impl Rounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kv::level::Call;
 
     fn rounds(peer: &[f64], from: Option<usize>) -> Rounds {
         let level = |per_s: f64| Level { per_s, ..Level::default() };
         let disk = Sync { per_s: 1.0, p50_ms: 1.0, p99_ms: 1.0 };
         let all = peer.iter().map(|rate| Round { ours: level(rate * 2.0), peer: Some(level(*rate)), disk });
-        Rounds { call: Call::Write, clients: 64, all: all.collect(), from }
+        let load = Load { call: Call::Write, clients: 64, per_s: None };
+        Rounds { load, all: all.collect(), from }
     }
 
     #[test]

@@ -153,8 +153,7 @@ mod tests {
     #[tokio::test]
     async fn whatever_else_is_ready_runs_between_two_steps() {
         let (turnstile, made) = (Turnstile::default(), Arc::<AtomicUsize>::default());
-        let crowd: Vec<_> =
-            (0..200).map(|_| cara_env::spawn(turnstile.through(work(3, made.clone())))).collect();
+        let crowd: Vec<_> = (0..200).map(|_| cara_env::spawn(turnstile.through(work(3, made.clone())))).collect();
         let mut before = 0;
         for round in 0..100 {
             tokio::task::yield_now().await;
