@@ -1,6 +1,6 @@
 //! Finds the leader and holds a session with it, for as long as the agent lives.
 //!
-//! Servers are tried in the remembered order, the leader first when somebody has named it. Between rounds the agent waits
+//! Servers are tried one after the other, the leader first when somebody has named it. Between rounds the agent waits
 //! with a jittered, doubling backoff, which starts over after a session in which a heartbeat was acknowledged. After such a one
 //! it comes back at a random moment of the time that the server had named, so that a large fleet doesn't come at once.
 
@@ -184,9 +184,12 @@ impl Connector {
         if answered { Round::NoLeader } else { Round::Unreachable(problems.join("; ")) }
     }
 
-    /// The favourite, then all others in the remembered order.
+    /// The favourite, then all others, from any one of them on: a fleet that has lost its leader must not come to the same
+    /// server as one.
     fn candidates(&self) -> VecDeque<String> {
-        let servers = self.ground.keeper.identity().servers;
+        let mut servers = self.ground.keeper.identity().servers;
+        let first = self.ground.env.rng.below(servers.len() as u64);
+        servers.rotate_left(usize::try_from(first).unwrap_or_default());
         self.favourite.iter().cloned().chain(servers).collect()
     }
 

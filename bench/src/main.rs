@@ -32,6 +32,10 @@ use crate::cli::{AgentsArgs, Cli, Command, Common, KvArgs};
 use crate::report::Report;
 use crate::target::Target;
 
+// The load shares the machine with what it measures, of both sides.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// It could not be measured.
 const BROKEN: u8 = 2;
 

@@ -1,8 +1,11 @@
 //! Incoming connections: accept, handshake under a deadline, serve HTTP/1.1 or HTTP/2, end gracefully.
 
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
@@ -20,7 +23,7 @@ use tower::ServiceExt;
 
 use crate::peer::source_of;
 use crate::strangers::{Stranger, Strangers};
-use crate::turnstile::Turnstile;
+use crate::turnstile::{Crowd, Turnstile};
 use crate::{Caller, Peer, Tls, Unanswered};
 
 /// Bounds of one listener.
@@ -56,7 +59,7 @@ pub enum Refusal {
     AddressFull,
     /// No request began.
     FirstRequestLate,
-    /// Too many handshakes were waiting already.
+    /// Handshakes wait too long at the moment.
     Crowd,
 }
 
@@ -110,7 +113,7 @@ pub async fn serve(
 ) {
     let slots = Arc::new(Semaphore::new(limits.connections_max));
     let strangers = Strangers::default();
-    let turnstile = Turnstile::default();
+    let turnstile = Turnstile::new(env.clock.clone());
     let mut failing = false;
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else { return };
@@ -173,18 +176,22 @@ struct Connection {
 }
 
 impl Connection {
-    /// Reading the first message costs next to nothing; what comes after it computes, and takes turns. Nobody is sent away
-    /// any more whose first message got in.
+    /// Reading the first message costs next to nothing; to answer it takes a turn. Nobody is sent away after that.
     async fn handshake(&self, stream: IoStream) -> Result<TlsStream<IoStream>, Refusal> {
         let failed = |error: io::Error| {
             tracing::debug!(address = %self.address, %error, "TLS handshake failed");
             Refusal::Handshake
         };
         let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await.map_err(failed)?;
-        if self.turnstile.is_full() {
-            return Err(Refusal::Crowd);
+        let turn = self.turnstile.turn().await.map_err(|Crowd| Refusal::Crowd)?;
+        let mut rest = begun.into_stream(self.tls.server());
+        let answered = poll_fn(|cx| Poll::Ready(Pin::new(&mut rest).poll(cx))).await;
+        drop(turn);
+        match answered {
+            Poll::Ready(done) => done,
+            Poll::Pending => rest.await,
         }
-        self.turnstile.through(begun.into_stream(self.tls.server())).await.map_err(failed)
+        .map_err(failed)
     }
 
     /// `_slot` counts the connection until it ends, `stranger` until it has shown a certificate.
