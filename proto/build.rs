@@ -27,6 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .bytes(".cara.raft")
         .bytes(".cara.volume")
         .btree_map(".")
+        .codec_path("crate::codec::SmallBuffers")
         .skip_debug(guarded)
         .compile_fds(descriptors)?;
     Ok(())

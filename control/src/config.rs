@@ -31,7 +31,8 @@ pub struct Config {
     pub pending_stale_after: Duration,
     /// Agents below this version, and those that don't say theirs, are shown as outdated; none = no agent is. They run on.
     pub agent_min_version: Option<Version>,
-    /// Log entries between two snapshots. Default 10,000.
+    /// Log entries between two snapshots. Default 50,000: a snapshot copies the whole state, and the log between them is what a
+    /// server that was away for some minutes catches up with.
     pub snapshot_after: u64,
     /// Longest time that one API request may take, waiting for a leader included. Default 10 s.
     pub request_deadline: Duration,
@@ -74,7 +75,7 @@ impl Config {
             agent_timeout_intervals: 3,
             pending_stale_after: Duration::from_secs(5 * 60),
             agent_min_version: None,
-            snapshot_after: 10_000,
+            snapshot_after: 50_000,
             request_deadline: Duration::from_secs(10),
             low_space: None,
             feature_level_max: cara_core::FEATURE_LEVEL,

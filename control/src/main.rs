@@ -135,7 +135,7 @@ struct RunArgs {
     #[arg(long, env = "CARA_AGENT_MIN_VERSION")]
     agent_min_version: Option<Version>,
     /// Log entries between two snapshots.
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, default_value_t = 50_000)]
     snapshot_after: u64,
     /// Requests a second that one API token may make of this server; four times as many at once. 0 = any number.
     #[arg(long, default_value_t = 500)]

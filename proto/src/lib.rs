@@ -6,6 +6,7 @@
 //!
 //! Invariant: nothing here opens a connection, checks a rule or knows a default that isn't part of the format.
 
+pub mod codec;
 mod debug;
 pub mod rest;
 

@@ -93,6 +93,8 @@ pub struct Machine<SM> {
     shared: Arc<Shared<SM>>,
     snapshots: Arc<Snapshots>,
     applied: Applied,
+    /// What the entries at hand write. Kept: it grows to a thousand changes, and fresh memory costs more than filling it.
+    batch: Batch,
 }
 
 impl<SM: StateMachine> Machine<SM> {
@@ -107,13 +109,13 @@ impl<SM: StateMachine> Machine<SM> {
         });
         pairs.finish()?;
         loaded.map_err(|error| damaged(error.to_string()))?;
-        Ok(Self { disk, shared, snapshots, applied })
+        Ok(Self { disk, shared, snapshots, applied, batch: Batch::new() })
     }
 
-    /// Applies entries in memory; gives the batch that makes it stick, and the replies.
-    fn apply_in_memory(&mut self, entries: &[Entry]) -> (Batch, Vec<Bytes>) {
-        let mut batch = Batch::new();
-        let applied = &mut self.applied;
+    /// Applies entries in memory; fills the batch that makes it stick, and gives the replies.
+    fn apply_in_memory(&mut self, entries: &[Entry]) -> Vec<Bytes> {
+        let Self { applied, batch, .. } = self;
+        batch.ops.clear();
         let replies = self.shared.write(|machine, at| {
             let mut replies = Vec::with_capacity(entries.len());
             for entry in entries {
@@ -141,8 +143,8 @@ impl<SM: StateMachine> Machine<SM> {
             }
             replies
         });
-        batch.put(Cf::State, POSITION, encode(&self.applied));
-        (batch, replies)
+        self.batch.put(Cf::State, POSITION, encode(&self.applied));
+        replies
     }
 
     fn meta(&self) -> SnapshotMeta {
@@ -201,13 +203,13 @@ impl<SM: StateMachine> RaftStateMachine<TypeConfig> for Machine<SM> {
         while let Some(chunk) = chunks.next().await {
             let chunk: Vec<EntryResponder<TypeConfig>> = chunk.into_iter().collect::<Result<_, _>>()?;
             let (entries, responders): (Vec<_>, Vec<_>) = chunk.into_iter().unzip();
-            let (batch, replies) = self.apply_in_memory(&entries);
+            let replies = self.apply_in_memory(&entries);
             if cara_env::planted("applied-not-atomic-with-state") {
                 let mut first = Batch::new();
                 first.put(Cf::State, POSITION, encode(&self.applied));
                 self.disk.write(&first).await?;
             }
-            self.disk.write(&batch).await?;
+            self.disk.write(&self.batch).await?;
             for (at, membership) in entries.iter().filter_map(membership_of) {
                 let voters = || membership.voter_ids().map(|id| id.to_string()).collect::<Vec<_>>().join(",");
                 cara_env::point("raft.membership_changed", || format!("index={at} voters={}", voters())).await;

@@ -2,7 +2,10 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use pin_project_lite::pin_project;
 
 /// The host's clocks. Monotonic and wall time are separate on purpose: a step of the wall clock must never decide
 /// whether a node is alive.
@@ -29,18 +32,34 @@ impl std::fmt::Display for Elapsed {
 }
 impl std::error::Error for Elapsed {}
 
-/// Runs `work` for at most `limit` of `clock`'s monotonic time. The work is dropped when the limit passes first.
-pub async fn timeout<T>(clock: &dyn Clock, limit: Duration, work: impl Future<Output = T>) -> Result<T, Elapsed> {
-    let mut work = std::pin::pin!(work);
-    let mut sleep: Pin<Box<dyn Future<Output = ()> + Send + '_>> = clock.sleep(limit);
-    std::future::poll_fn(|cx| {
+/// Runs `work` for at most `limit` of `clock`'s monotonic time, counted from the first poll. The work is dropped when the
+/// limit passes first.
+pub fn timeout<F: Future>(clock: &dyn Clock, limit: Duration, work: F) -> Timeout<'_, F> {
+    Timeout { work, sleep: clock.sleep(limit) }
+}
+
+pin_project! {
+    /// See [`timeout`]. Written out because an async function would have room for its work twice: as the argument, and
+    /// pinned. Most of what a server keeps for a connection is such futures.
+    #[must_use = "it does nothing unless it is awaited"]
+    pub struct Timeout<'c, F> {
+        #[pin]
+        work: F,
+        sleep: Pin<Box<dyn Future<Output = ()> + Send + 'c>>,
+    }
+}
+
+impl<F: Future> Future for Timeout<'_, F> {
+    type Output = Result<F::Output, Elapsed>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
         // The work goes first: what is done in time is never thrown away.
-        if let std::task::Poll::Ready(value) = work.as_mut().poll(cx) {
-            return std::task::Poll::Ready(Ok(value));
+        if let Poll::Ready(value) = this.work.poll(cx) {
+            return Poll::Ready(Ok(value));
         }
-        sleep.as_mut().poll(cx).map(|()| Err(Elapsed))
-    })
-    .await
+        this.sleep.as_mut().poll(cx).map(|()| Err(Elapsed))
+    }
 }
 
 /// The kernel's clocks.

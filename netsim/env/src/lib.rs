@@ -27,7 +27,7 @@ mod task;
 
 use std::sync::Arc;
 
-pub use clock::{Clock, Elapsed, RealClock, timeout};
+pub use clock::{Clock, Elapsed, RealClock, Timeout, timeout};
 pub use engine::{Batch, Cf, Engine, KeyValue, Op};
 pub use files::{Files, RealFiles};
 pub use net::{Io, IoStream, Listener, Net, RealNet};
