@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use cara_proto::node::Facts;
+use cara_transport::ConnectError;
 
 use crate::backoff::{Backoff, jittered, part_of};
 use crate::enrol::with_causes;
@@ -31,6 +32,14 @@ pub(crate) struct Connector {
     dialled: Dialled,
     /// The last complaint, so that the same one is not logged in every round.
     complaint: String,
+}
+
+/// Whom an attempt is meant for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Wanted {
+    Leader,
+    /// Whoever answers: it says who leads.
+    Anybody,
 }
 
 /// What a round came to.
@@ -137,18 +146,20 @@ impl Connector {
         }
     }
 
-    /// Tries every server once, hints first.
+    /// Tries every server once, hints first. A server that isn't the leader ends the handshake at its first word; only when
+    /// none of those that are known leads, one of them is asked who does.
     async fn round(&mut self) -> Round {
-        let mut queue = self.candidates();
+        let mut queue: VecDeque<_> = self.candidates().map(|address| (address, Wanted::Leader)).collect();
         let mut tried = BTreeSet::new();
+        let mut asked = false;
         let mut problems = Vec::new();
         let mut hops = 0;
         let mut answered = false;
-        while let Some(address) = queue.pop_front() {
-            if !tried.insert(address.clone()) {
+        while let Some((address, wanted)) = queue.pop_front() {
+            if !tried.insert((address.clone(), wanted)) {
                 continue;
             }
-            let End { healthy, spread, why } = self.attempt(&address).await;
+            let End { healthy, spread, why } = self.attempt(&address, wanted).await;
             if healthy {
                 self.spread = spread;
                 self.backoff.reset();
@@ -165,10 +176,16 @@ impl Connector {
                     }
                     if hops < HOPS_MAX {
                         hops += 1;
-                        queue.push_front(leader);
+                        queue.push_front((leader, Wanted::Leader));
                     }
                 }
                 Why::NotLeader(None) => answered = true,
+                Why::NotLeading => {
+                    answered = true;
+                    if !std::mem::replace(&mut asked, true) {
+                        queue.push_back((address.clone(), Wanted::Anybody));
+                    }
+                }
                 Why::Held => return Round::Held,
                 Why::Refused(refused) if refused.rejects_identity && self.ground.keeper.rejected(&self.dialled) => {
                     return Round::TryOther;
@@ -186,22 +203,29 @@ impl Connector {
 
     /// The favourite, then all others, from any one of them on: a fleet that has lost its leader must not come to the same
     /// server as one.
-    fn candidates(&self) -> VecDeque<String> {
+    fn candidates(&self) -> impl Iterator<Item = String> {
         let mut servers = self.ground.keeper.identity().servers;
         let first = self.ground.env.rng.below(servers.len() as u64);
         servers.rotate_left(usize::try_from(first).unwrap_or_default());
-        self.favourite.iter().cloned().chain(servers).collect()
+        self.favourite.clone().into_iter().chain(servers)
     }
 
-    async fn attempt(&mut self, address: &str) -> End {
+    async fn attempt(&mut self, address: &str, wanted: Wanted) -> End {
         let Ground { env, config, keeper, runtime, .. } = &self.ground;
         let dialled = keeper.dialled();
         self.dialled.clone_from(&dialled);
-        let connecting = cara_transport::connect(env, address, keeper.tls().client(), config.connect_deadline);
-        let channel = match connecting.await {
+        let tls = match wanted {
+            Wanted::Leader => keeper.tls().to_leader(),
+            Wanted::Anybody => keeper.tls().client(),
+        };
+        let channel = match cara_transport::connect(env, address, tls, config.connect_deadline).await {
             Ok(channel) => channel,
             Err(error) => {
-                return End { healthy: false, spread: Duration::ZERO, why: Why::Lost(with_causes(&error)) };
+                let why = match error {
+                    ConnectError::NotLeading { .. } => Why::NotLeading,
+                    error => Why::Lost(with_causes(&error)),
+                };
+                return End { healthy: false, spread: Duration::ZERO, why };
             }
         };
         let facts = facts::gather(env, config, &**runtime).await;

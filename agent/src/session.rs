@@ -63,6 +63,8 @@ pub(crate) enum Why {
     Lost(String),
     /// The server isn't the leader; who is, if it knows.
     NotLeader(Option<String>),
+    /// It isn't either, and was not asked who is.
+    NotLeading,
     /// Another process has the node's session, and the leader does not know yet whether it lives.
     Held,
     /// The cluster doesn't want this node.

@@ -217,8 +217,9 @@ fn routes(api: &SharedApi) -> axum::Router {
 }
 
 fn limits(api: &SharedApi) -> Limits {
-    let metrics = api.metrics.clone();
+    let (metrics, asked) = (api.metrics.clone(), api.clone());
     Limits {
+        another_leads: Arc::new(move || asked.leader_elsewhere().is_some()),
         connections_per_address_max: api.config.connections_per_address_max,
         refused: Arc::new(move |why| metrics.refused(why.as_str())),
         ..Limits::default()

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use cara_env::{Env, Executor, IoStream};
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use rustls::{AlertDescription, ClientConfig};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tonic::transport::{Channel, Endpoint};
@@ -34,6 +34,12 @@ pub enum ConnectError {
         address: String,
         /// What TLS said.
         source: std::io::Error,
+    },
+    /// Another server leads; see [`crate::Tls::to_leader`].
+    #[error("{address} does not lead")]
+    NotLeading {
+        /// `host:port`.
+        address: String,
     },
     /// Nothing answered in time.
     #[error("{address} did not answer within {limit:?}")]
@@ -71,10 +77,14 @@ pub async fn connect_stream(
             .await
             .map_err(|source| ConnectError::Tcp { address: address.to_owned(), source })?;
         let name = ServerName::try_from(SERVER_NAME).expect("a constant DNS name");
-        TlsConnector::from(tls)
-            .connect(name, tcp)
-            .await
-            .map_err(|source| ConnectError::Tls { address: address.to_owned(), source })
+        TlsConnector::from(tls).connect(name, tcp).await.map_err(|source| {
+            match source.get_ref().and_then(|error| error.downcast_ref()) {
+                Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)) => {
+                    ConnectError::NotLeading { address: address.to_owned() }
+                }
+                _ => ConnectError::Tls { address: address.to_owned(), source },
+            }
+        })
     };
     cara_env::timeout(&*env.clock, limit, work)
         .await

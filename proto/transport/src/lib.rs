@@ -35,3 +35,7 @@ pub use token::{JoinToken, TokenError};
 
 /// The DNS name in every server certificate of every cluster.
 pub const SERVER_NAME: &str = "server.cara.internal";
+
+/// The protocol that a client offers beside `h2` when it wants the leader only. Nobody ever chooses it: servers that don't
+/// know it, and the leader, choose `h2`.
+const LEADER_ONLY: &[u8] = b"cara-leader";

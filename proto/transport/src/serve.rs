@@ -15,7 +15,8 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use rustls::server::Acceptor;
+use rustls::server::{Acceptor, ClientHello};
+use tokio::io::AsyncWriteExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -24,7 +25,7 @@ use tower::ServiceExt;
 use crate::peer::source_of;
 use crate::strangers::{Stranger, Strangers};
 use crate::turnstile::{Crowd, Turnstile};
-use crate::{Caller, Peer, Tls, Unanswered};
+use crate::{Caller, LEADER_ONLY, Peer, Tls, Unanswered};
 
 /// Bounds of one listener.
 #[derive(Clone)]
@@ -44,6 +45,9 @@ pub struct Limits {
     pub connections_per_address_max: usize,
     /// A connection without a certificate on which no request has begun by then is closed: it costs memory and a slot.
     pub first_request: Duration,
+    /// Does another server lead? Then whoever wants the leader only ([`Tls::to_leader`]) is told so at his first word. Asked
+    /// for each of those; by default nobody else does.
+    pub another_leads: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Is told of each connection that ended before its first request to keep one of these bounds.
     pub refused: Arc<dyn Fn(Refusal) + Send + Sync>,
 }
@@ -59,6 +63,8 @@ pub enum Refusal {
     AddressFull,
     /// No request began.
     FirstRequestLate,
+    /// It wanted the leader, and another server leads.
+    NotLeading,
     /// Handshakes wait too long at the moment.
     Crowd,
 }
@@ -71,6 +77,7 @@ impl Refusal {
             Self::HandshakeLate => "handshake-late",
             Self::AddressFull => "connections-per-address",
             Self::FirstRequestLate => "first-request-late",
+            Self::NotLeading => "not-leading",
             Self::Crowd => "crowd",
         }
     }
@@ -79,6 +86,10 @@ impl Refusal {
 /// Bytes of a request's head: a token, a few headers and a long path, many times over. HTTP/1.1 refuses more with 431, HTTP/2
 /// ends the stream.
 const HEAD_BYTES_MAX: u32 = 32 << 10;
+
+/// A record with a fatal alert (RFC 8446, 5.1 and 6; RFC 7301, 3.2): "no protocol that you offer". It is sent in place of the
+/// server's first message, when nothing is encrypted yet.
+const NO_APPLICATION_PROTOCOL: [u8; 7] = [21, 3, 3, 0, 2, 2, 120];
 
 /// What one stream may send ahead of its reader.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -96,6 +107,7 @@ impl Default for Limits {
             drain: Duration::from_secs(3),
             connections_per_address_max: 1_024,
             first_request: Duration::from_secs(10),
+            another_leads: Arc::new(|| false),
             refused: Arc::new(|_| ()),
         }
     }
@@ -182,7 +194,12 @@ impl Connection {
             tracing::debug!(address = %self.address, %error, "TLS handshake failed");
             Refusal::Handshake
         };
-        let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await.map_err(failed)?;
+        let mut begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await.map_err(failed)?;
+        if wants_leader(&begun.client_hello()) && (self.limits.another_leads)() {
+            begun.io.write_all(&NO_APPLICATION_PROTOCOL).await.map_err(failed)?;
+            begun.io.shutdown().await.map_err(failed)?;
+            return Err(Refusal::NotLeading);
+        }
         let turn = self.turnstile.turn().await.map_err(|Crowd| Refusal::Crowd)?;
         let mut rest = begun.into_stream(self.tls.server());
         let answered = poll_fn(|cx| Poll::Ready(Pin::new(&mut rest).poll(cx))).await;
@@ -269,6 +286,10 @@ impl Connection {
             tracing::debug!(address = %self.address, %error, "connection ended");
         }
     }
+}
+
+fn wants_leader(hello: &ClientHello<'_>) -> bool {
+    hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == LEADER_ONLY))
 }
 
 /// Has the other end answered no ping? hyper gives no other sign of it than its words.

@@ -15,6 +15,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
+use crate::LEADER_ONLY;
 use crate::pin::PinVerifier;
 
 /// The protocols that a server speaks, best first.
@@ -57,6 +58,7 @@ pub struct Tls {
 
 struct Configs {
     client: Arc<ClientConfig>,
+    to_leader: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
 }
 
@@ -80,6 +82,12 @@ impl Tls {
     /// For dialling with this identity's certificate.
     pub fn client(&self) -> Arc<ClientConfig> {
         self.current.read().unwrap_or_else(std::sync::PoisonError::into_inner).client.clone()
+    }
+
+    /// As [`Tls::client`], for who wants the leader and nobody else: another server ends the handshake at its first message,
+    /// before either side has computed much ([`crate::ConnectError::NotLeading`]).
+    pub fn to_leader(&self) -> Arc<ClientConfig> {
+        self.current.read().unwrap_or_else(std::sync::PoisonError::into_inner).to_leader.clone()
     }
 
     /// For serving; a client certificate is verified when given, and not required.
@@ -127,7 +135,9 @@ impl Configs {
             .with_client_auth_cert(vec![leaf[0].clone()], key)
             .map_err(TlsError::Mismatch)?;
         client.alpn_protocols = vec![b"h2".to_vec()];
-        Ok(Self { client: Arc::new(client), server: Arc::new(server) })
+        let mut to_leader = client.clone();
+        to_leader.alpn_protocols.push(LEADER_ONLY.to_vec());
+        Ok(Self { client: Arc::new(client), to_leader: Arc::new(to_leader), server: Arc::new(server) })
     }
 }
 

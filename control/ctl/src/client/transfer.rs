@@ -229,6 +229,7 @@ fn connect_trouble(error: &ConnectError) -> Trouble {
         ConnectError::Tls { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
             Trouble::Untrusted(format!("its certificate is not of this cluster ({source})"))
         }
+        ConnectError::NotLeading { .. } => Trouble::Unreachable("another server leads".to_owned()),
         ConnectError::Tls { source, .. } => Trouble::Unreachable(format!("TLS failed: {source}")),
         ConnectError::Deadline { limit, .. } => Trouble::Unreachable(format!("no connection within {limit:?}")),
         ConnectError::Http { source, .. } => Trouble::Unreachable(source.to_string()),

@@ -5,6 +5,8 @@
 
 mod world;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cara_transport::{Limits, Refusal};
@@ -91,6 +93,23 @@ async fn machines_behind_one_address_are_no_crowd() {
     for machine in machines {
         assert_eq!(ask_h2(machine, HEADER).await.unwrap(), 200);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wants_the_leader_only_is_told_at_the_first_word_that_another_leads() {
+    let elsewhere = Arc::new(AtomicBool::new(true));
+    let asked = elsewhere.clone();
+    let another_leads = Arc::new(move || asked.load(Ordering::Relaxed));
+    let world = World::with(Limits { another_leads, ..Limits::default() });
+    let error = world.node_for_leader("10.0.0.7:1").await.map(drop).unwrap_err();
+    let said = error.get_ref().and_then(|error| error.downcast_ref()).expect("TLS said it");
+    assert!(matches!(said, rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)), "{said}");
+    assert_eq!(world.refused(), [Refusal::NotLeading]);
+    let anybody = world.node("10.0.0.7:2").await.unwrap();
+    assert_eq!(ask_h2(anybody, HEADER).await.unwrap(), 200);
+    elsewhere.store(false, Ordering::Relaxed);
+    let leader = world.node_for_leader("10.0.0.7:3").await.unwrap();
+    assert_eq!(ask_h2(leader, HEADER).await.unwrap(), 200);
 }
 
 #[tokio::test(start_paused = true)]

@@ -94,6 +94,11 @@ impl World {
         self.handshake(from, self.node.client()).await
     }
 
+    /// TLS by a machine of the cluster that wants the leader only.
+    pub async fn node_for_leader(&self, from: &str) -> std::io::Result<TlsStream<DuplexStream>> {
+        self.handshake(from, self.node.to_leader()).await
+    }
+
     async fn handshake(&self, from: &str, config: Arc<ClientConfig>) -> std::io::Result<TlsStream<DuplexStream>> {
         let name = ServerName::try_from(SERVER_NAME).unwrap();
         tokio_rustls::TlsConnector::from(config).connect(name, self.connect(from)).await
