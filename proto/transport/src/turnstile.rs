@@ -160,7 +160,7 @@ mod tests {
         assert!(poll!(&mut gives_up).is_pending() && poll!(&mut waits).is_pending());
         drop(gives_up);
         drop(held);
-        waits.await.expect("its turn");
+        drop(waits.await.expect("its turn"));
         assert_eq!(turnstile.turns.available_permits(), AT_ONCE);
     }
 
@@ -183,7 +183,7 @@ mod tests {
         turnstile.is_slow.store(true, Ordering::Relaxed);
         assert_eq!(turnstile.turn().await.err(), Some(Crowd));
         drop(held);
-        turnstile.turn().await.expect("there is a turn that nobody waits for");
+        drop(turnstile.turn().await.expect("there is a turn that nobody waits for"));
         assert!(!turnstile.is_slow.load(Ordering::Relaxed));
     }
 }
