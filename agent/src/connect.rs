@@ -180,12 +180,11 @@ impl Connector {
                     }
                 }
                 Why::NotLeader(None) => answered = true,
-                Why::NotLeading => {
-                    answered = true;
-                    if !std::mem::replace(&mut asked, true) {
-                        queue.push_back((address.clone(), Wanted::Anybody));
-                    }
+                // Said in the clear, so it counts for nothing until a server has proven who it is.
+                Why::NotLeading if !std::mem::replace(&mut asked, true) => {
+                    queue.push_back((address.clone(), Wanted::Anybody));
                 }
+                Why::NotLeading => {}
                 Why::Held => return Round::Held,
                 Why::Refused(refused) if refused.rejects_identity && self.ground.keeper.rejected(&self.dialled) => {
                     return Round::TryOther;
