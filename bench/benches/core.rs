@@ -13,7 +13,7 @@ use fleet::{Made, app, labels};
 /// The largest fleet that a cluster lets in.
 const NODES: usize = 10_000;
 /// Entries of a log that is read again after a restart: what is kept between two snapshots.
-const LOG: u64 = 10_000;
+const LOG: u64 = 50_000;
 
 fn apply(c: &mut Criterion) {
     let mut made = Made::with_nodes(NODES);
