@@ -70,31 +70,31 @@ pub enum Purpose<'a> {
 /// The node for a workload, or why there is none.
 pub fn choose(state: &State, workload: &Workload, purpose: Purpose<'_>) -> Result<NodeId, NoNode> {
     let mut best: Option<(usize, &NodeId)> = None;
-    let mut none = NoNode { rejections: Vec::new(), count: 0 };
-    for node in state.nodes() {
-        // Nodes come by id, so one that has as many as the best so far can't win any more, whatever else it is; and nobody
-        // asks why a node was rejected once another one was found. In a large fleet that is nearly all there is to do.
-        let wins = |has: usize| best.is_none_or(|(fewest, _)| has < fewest);
-        let placed = state.placed_count(&node.id);
-        if !wins(placed) {
-            continue;
+    for (placed, id) in state.nodes_by_placed() {
+        // From here on all have more, whatever moves to them besides. In a large fleet the first ones decide.
+        if best.is_some_and(|best| best < (placed, id)) {
+            break;
         }
-        let has = placed + state.incoming(&node.id).count();
-        if !wins(has) {
-            continue;
-        }
-        match unfit(state, node, workload, purpose) {
-            Some(unfit) => {
-                none.count += 1;
-                if none.rejections.len() < limits::REJECTIONS_KEPT {
-                    none.rejections.push(Rejection { node: node.id.clone(), reason: unfit.to_string() });
-                }
-            }
-            None if has == 0 => return Ok(node.id.clone()),
-            None => best = Some((has, &node.id)),
+        let has = (placed + state.incoming(id).count(), id);
+        let fits = |node: &Node| unfit(state, node, workload, purpose).is_none();
+        if best.is_none_or(|best| has < best) && state.node(id).is_some_and(fits) {
+            best = Some(has);
         }
     }
-    best.map(|(_, id)| id.clone()).ok_or(none)
+    best.map(|(_, id)| id.clone()).ok_or_else(|| why_none(state, workload, purpose))
+}
+
+/// Why no node can take the workload, by node id.
+fn why_none(state: &State, workload: &Workload, purpose: Purpose<'_>) -> NoNode {
+    let mut none = NoNode { rejections: Vec::new(), count: 0 };
+    for node in state.nodes() {
+        let Some(unfit) = unfit(state, node, workload, purpose) else { continue };
+        none.count += 1;
+        if none.rejections.len() < limits::REJECTIONS_KEPT {
+            none.rejections.push(Rejection { node: node.id.clone(), reason: unfit.to_string() });
+        }
+    }
+    none
 }
 
 /// Why this node can't take the workload now; `None` when it can.

@@ -59,7 +59,7 @@ pub(crate) fn apply(state: &mut State, cx: &Context, cmd: ApplyNode) -> Result<V
             if state.node(&cmd.node).is_some() {
                 return Err(Rejected::NodeIdTaken { node: cmd.node.to_string() });
             }
-            if state.nodes().count() >= limits::NODES_MAX {
+            if state.nodes().len() >= limits::NODES_MAX {
                 return Err(Rejected::TooMany { what: "nodes".into(), limit: limits::NODES_MAX.to_string() });
             }
             state.put_node(cx, new_node(cx, cmd.node.clone(), cmd.name.clone()));

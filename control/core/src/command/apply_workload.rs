@@ -65,7 +65,7 @@ fn create(state: &mut State, cx: &Context, cmd: ApplyWorkload) -> Result<Vec<Eve
     if state.workload(&cmd.uid).is_some() {
         return Err(Rejected::WorkloadUidTaken { uid: cmd.uid.to_string() });
     }
-    if state.workloads().count() >= limits::WORKLOADS_MAX {
+    if state.workloads().len() >= limits::WORKLOADS_MAX {
         return Err(Rejected::TooMany { what: "workloads".into(), limit: limits::WORKLOADS_MAX.to_string() });
     }
     let workload = Workload {

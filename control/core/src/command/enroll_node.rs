@@ -99,7 +99,7 @@ fn check_new(state: &State, id: &NodeId) -> Result<(), Rejected> {
     if state.node(id).is_some() {
         return Err(Rejected::NodeIdTaken { node: id.to_string() });
     }
-    if state.nodes().count() >= limits::NODES_MAX {
+    if state.nodes().len() >= limits::NODES_MAX {
         return Err(Rejected::TooMany { what: "nodes".into(), limit: limits::NODES_MAX.to_string() });
     }
     Ok(())

@@ -14,6 +14,8 @@ pub(super) struct Index {
     pub api_token_by_hash: BTreeMap<String, TokenId>,
     pub workload_by_name: BTreeMap<WorkloadKind, BTreeMap<String, WorkloadUid>>,
     pub placed: BTreeMap<NodeId, BTreeSet<WorkloadUid>>,
+    /// Every node with the number of workloads that are placed on it.
+    pub node_by_placed: BTreeSet<(usize, NodeId)>,
     pub unplaced: BTreeSet<WorkloadUid>,
     pub by_expiry: BTreeSet<(u64, WorkloadUid)>,
     pub reply_by_age: BTreeMap<Revision, String>,
@@ -33,6 +35,20 @@ impl Index {
         for fingerprint in fingerprints(node) {
             self.node_by_fingerprint.insert(fingerprint, node.id.clone());
         }
+        self.node_by_placed.insert((self.placed_count(&node.id), node.id.clone()));
+    }
+
+    pub fn placed_count(&self, node: &NodeId) -> usize {
+        self.placed.get(node).map_or(0, BTreeSet::len)
+    }
+
+    /// After the number of workloads on a node was `before`. On load, workloads may come before their nodes.
+    fn recount(&mut self, node: &NodeId, before: usize) {
+        let mut entry = (before, node.clone());
+        if self.node_by_placed.remove(&entry) {
+            entry.0 = self.placed_count(node);
+            self.node_by_placed.insert(entry);
+        }
     }
 
     pub fn remove_node(&mut self, node: &Node) {
@@ -40,6 +56,7 @@ impl Index {
         for fingerprint in fingerprints(node) {
             self.node_by_fingerprint.remove(&fingerprint);
         }
+        self.node_by_placed.remove(&(self.placed_count(&node.id), node.id.clone()));
     }
 
     pub fn add_join_token(&mut self, token: &JoinToken) {
@@ -60,7 +77,9 @@ impl Index {
         }
         match &workload.placement {
             Some(placement) => {
+                let before = self.placed_count(&placement.node);
                 self.placed.entry(placement.node.clone()).or_default().insert(workload.uid.clone());
+                self.recount(&placement.node, before);
                 let booked = Booked::of(workload);
                 if booked != Booked::default() {
                     self.booked.entry(placement.node.clone()).or_default().add(booked);
@@ -85,12 +104,14 @@ impl Index {
         }
         self.unplaced.remove(&workload.uid);
         let Some(placement) = &workload.placement else { return };
+        let before = self.placed_count(&placement.node);
         if let Some(placed) = self.placed.get_mut(&placement.node) {
             placed.remove(&workload.uid);
             if placed.is_empty() {
                 self.placed.remove(&placement.node);
             }
         }
+        self.recount(&placement.node, before);
         if let Some(booked) = self.booked.get_mut(&placement.node) {
             booked.take(Booked::of(workload));
             if *booked == Booked::default() {

@@ -185,7 +185,12 @@ impl State {
 
     /// How many workloads are placed on a node, those being deleted included.
     pub fn placed_count(&self, node: &NodeId) -> usize {
-        self.index.placed.get(node).map_or(0, BTreeSet::len)
+        self.index.placed_count(node)
+    }
+
+    /// Every node with the number of workloads that are placed on it, the emptiest first, ties by id.
+    pub fn nodes_by_placed(&self) -> impl Iterator<Item = (usize, &NodeId)> {
+        self.index.node_by_placed.iter().map(|(placed, id)| (*placed, id))
     }
 
     /// The workloads that have no placement and are not being deleted, by uid.
