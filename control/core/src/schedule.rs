@@ -84,17 +84,14 @@ pub fn choose(state: &State, workload: &Workload, purpose: Purpose<'_>) -> Resul
     best.map(|(_, id)| id.clone()).ok_or_else(|| why_none(state, workload, purpose))
 }
 
-/// Why no node can take the workload, by node id.
+/// What to say when no node can take the workload: then each of them was rejected, and only the first ones are asked why.
 fn why_none(state: &State, workload: &Workload, purpose: Purpose<'_>) -> NoNode {
-    let mut none = NoNode { rejections: Vec::new(), count: 0 };
-    for node in state.nodes() {
-        let Some(unfit) = unfit(state, node, workload, purpose) else { continue };
-        none.count += 1;
-        if none.rejections.len() < limits::REJECTIONS_KEPT {
-            none.rejections.push(Rejection { node: node.id.clone(), reason: unfit.to_string() });
-        }
-    }
-    none
+    let rejection = |node: &Node| {
+        let reason = unfit(state, node, workload, purpose)?.to_string();
+        Some(Rejection { node: node.id.clone(), reason })
+    };
+    let rejections = state.nodes().filter_map(rejection).take(limits::REJECTIONS_KEPT).collect();
+    NoNode { rejections, count: u32::try_from(state.nodes().len()).unwrap_or(u32::MAX) }
 }
 
 /// Why this node can't take the workload now; `None` when it can.
