@@ -15,7 +15,7 @@ use cara_transport::JoinToken;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::sync::watch;
 
-// Only here: the simulator replays allocations as it finds them, and agents and clients allocate little.
+// Not in the libraries: the simulator replays allocations as it finds them. Agents and caractrl allocate little.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

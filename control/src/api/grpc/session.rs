@@ -40,8 +40,7 @@ const FRAMES: usize = 16;
 /// Orders that wait for a session.
 const ORDERS: usize = 16;
 /// Sessions that come back within a second when this server is gone, about: the TLS handshake of each takes a good part of a
-/// millisecond on either side, half of them need a second one with the leader, and another server must stay able to win an
-/// election meanwhile.
+/// millisecond on either side, and another server must stay able to win an election meanwhile.
 const RECONNECTS_PER_S: u64 = 700;
 /// A peer that has opened a stream says hello at once.
 const HELLO: Duration = Duration::from_secs(10);
