@@ -72,10 +72,9 @@ pub async fn run(env: &Env, peer: &dyn Peer, load: Load, length: Duration) -> an
         begun: AtomicU64::new(0),
         counting: AtomicBool::new(false),
     });
-    let client = |key: usize| (connections[key % connections.len()].clone(), course.clone());
     let tasks: Vec<_> = (0..load.clients)
         .map(|key| {
-            let (client, course) = client(key);
+            let (client, course) = (connections[key % connections.len()].clone(), course.clone());
             cara_env::spawn(async move { course.call_until_the_end(&*client, key).await })
         })
         .collect();
