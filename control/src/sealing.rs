@@ -22,8 +22,6 @@ use crate::{identity, sealing_keys};
 
 /// After a step that failed. All servers do it at most once in a while, and each step is one small message.
 const RETRY: Duration = Duration::from_secs(1);
-/// Until entries that were just applied are written.
-const WRITTEN_SOON: Duration = Duration::from_millis(50);
 
 /// What the state says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -156,9 +154,7 @@ async fn reseal(api: &SharedApi, key_id: &str) -> Result<(), String> {
 /// Forgets the keys that the state names as former ones, once it is certain to name them so after a loss of power.
 async fn forget(api: &SharedApi) -> Result<(), String> {
     let former = recorded(api).former;
-    while !api.raft.sync_applied().await.map_err(|error| format!("can't sync the state: {error}"))? {
-        api.env.clock.sleep(WRITTEN_SOON).await;
-    }
+    api.raft.sync_applied().await.map_err(|error| format!("can't sync the state: {error}"))?;
     let saved = api.keeper.change(|identity| identity.keep_sealing_keys(|id| !former.iter().any(|gone| gone == id)));
     saved.map_err(|error| format!("can't forget the former sealing key: {}", chain(&error)))?;
     tracing::info!("the former sealing key is forgotten");

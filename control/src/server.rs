@@ -233,6 +233,7 @@ fn raft_config(config: &Config, identity: &ServerIdentity, expect_empty: bool) -
         election_max: config.election_timeout * 7 / 5,
         snapshot_after: config.snapshot_after,
         keep_logs: config.snapshot_after / 2,
+        write_behind: config.write_behind,
         expect_empty,
         low_space: config.low_space.clone(),
         ..raft_store::Config::new(identity.server_id, identity.cluster_id.clone())

@@ -9,6 +9,10 @@ use crate::OpenError;
 /// cut into several commands.
 pub const COMMAND_MAX: usize = 1024 * 1024;
 
+/// Bytes of applied changes that wait in memory at most: some thousand entries, which a restart applies again in a tenth of
+/// a second.
+pub const WRITE_BEHIND: usize = 4 * 1024 * 1024;
+
 /// Asked before each proposal: true while the device is so full that only what frees room may still be written.
 pub type LowSpace = Arc<dyn Fn() -> bool + Send + Sync>;
 
@@ -29,6 +33,9 @@ pub struct Config {
     pub election_min: Duration,
     /// ... and at most this long; the spread avoids split votes.
     pub election_max: Duration,
+    /// Bytes of applied changes that may wait in memory until they are written to the store's state; 0 writes them at
+    /// once. [`WRITE_BEHIND`].
+    pub write_behind: usize,
     /// A snapshot is built after this many entries since the last one.
     pub snapshot_after: u64,
     /// Entries kept behind a snapshot, so that a follower that was away shortly catches up without one.
@@ -57,6 +64,7 @@ impl Config {
             heartbeat: Duration::from_millis(200),
             election_min: Duration::from_millis(1_000),
             election_max: Duration::from_millis(1_400),
+            write_behind: WRITE_BEHIND,
             snapshot_after: 50_000,
             keep_logs: 25_000,
             max_payload: 512,

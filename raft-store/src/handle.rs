@@ -11,6 +11,7 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ClientWriteError, ForwardToLeader, RaftError};
 use tokio::sync::watch;
 
+use crate::behind::Behind;
 use crate::config::COMMAND_MAX;
 use crate::disk::Disk;
 use crate::log::Log;
@@ -41,6 +42,7 @@ pub(crate) struct Inner<SM: StateMachine> {
     disk: Arc<Disk>,
     shared: Arc<Shared<SM>>,
     snapshots: Arc<Snapshots>,
+    behind: Arc<tokio::sync::Mutex<Behind>>,
     reads: Reads,
     status: watch::Receiver<Status>,
 }
@@ -80,7 +82,9 @@ impl<SM: StateMachine> RaftStore<SM> {
         log::verify(&disk, applied_index(&disk).map_err(opening)?).await.map_err(opening)?;
         let snapshots = Snapshots::open(disk.clone(), config.snapshot_chunk).await.map_err(opening)?;
         let (shared, snapshots) = (Arc::new(Shared::new(machine)), Arc::new(snapshots));
-        let worker = Machine::open(disk.clone(), shared.clone(), snapshots.clone()).map_err(opening)?;
+        let worker = Machine::open(disk.clone(), shared.clone(), snapshots.clone(), config.write_behind);
+        let worker = worker.map_err(opening)?;
+        let behind = worker.behind();
         let network = Network::new(config.id, env.clone(), dial, config.election_min, disk.gaps.clone());
         let raft = Raft::new(config.id, settings, network.clone(), Log::new(disk.clone()), worker)
             .await
@@ -88,7 +92,7 @@ impl<SM: StateMachine> RaftStore<SM> {
         drop(cara_env::spawn(keep_connected(network, raft.metrics())));
         let reads = Reads::start(env.clone(), raft.clone(), config.read_timeout);
         let status = watch_status(&raft, disk.clone());
-        Ok(Self(Arc::new(Inner { config, env, raft, disk, shared, snapshots, reads, status })))
+        Ok(Self(Arc::new(Inner { config, env, raft, disk, shared, snapshots, behind, reads, status })))
     }
 
     /// Makes this server and the others the first members of a new cluster. Once, on one server.
@@ -170,17 +174,13 @@ impl<SM: StateMachine> RaftStore<SM> {
         self.0.shared.read(read)
     }
 
-    /// Makes durable what this server has applied. False when the last of it is not written yet: then nothing was done.
+    /// Makes durable what this server has applied.
     ///
     /// # Errors
     /// When the disk fails.
-    pub async fn sync_applied(&self) -> io::Result<bool> {
-        let seen = self.with_state_at(|_, at| at.map(|at| at.index));
-        if applied_index(&self.0.disk)? < seen {
-            return Ok(false);
-        }
-        self.0.disk.engine.sync().await?;
-        Ok(true)
+    pub async fn sync_applied(&self) -> io::Result<()> {
+        self.0.behind.lock().await.write(&self.0.disk).await?;
+        self.0.disk.engine.sync().await
     }
 
     /// This member's view of the cluster now.

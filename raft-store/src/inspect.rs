@@ -280,7 +280,7 @@ mod tests {
         let disk = Arc::new(Disk::new(engine.clone(), Env::real()));
         let snapshots = Arc::new(Snapshots::open(disk.clone(), 16).await.expect("snapshots open"));
         let shared = Arc::new(Shared::new(Registers::default()));
-        let mut machine = Machine::open(disk, shared, snapshots).expect("the state opens");
+        let mut machine = Machine::open(disk, shared, snapshots, 0).expect("the state opens");
         engine.changes();
         let entries = [joint(1, 0), command(2, 1, 5)].map(|entry| Ok((entry, None)));
         machine.apply(stream::iter(entries)).await.expect("applied");

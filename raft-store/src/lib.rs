@@ -6,7 +6,7 @@
 //!                            │                  ▼
 //!       peers ◄─ network ────┤               Engine (RocksDB, or the simulator's disk)
 //!       peers ─► service ────┤                  ▲
-//!                            ▼                  │ one batch: state + last applied
+//!                            ▼                  │ now and then, one batch: state + last applied
 //!   with_state ◄── Shared ◄─ Machine ───────────┘
 //! ```
 //!
@@ -14,7 +14,7 @@
 //! |---|---|
 //! | [`machine`](StateMachine) | what the domain brings |
 //! | `handle`, `members`, `read` | what the server calls: propose, change members, linearizable reads |
-//! | `log`, `meta`, `state`, `snapshot` | what is stored, in the four column families |
+//! | `log`, `meta`, `state` (written by `behind`), `snapshot` | what is stored, in the four column families |
 //! | `network`, `connection`, `pace`, `service` | what goes to and comes from the peers |
 //! | `rt` | openraft's tasks and randomness through the seams |
 //! | [`rocks`], [`memory`] | engines; [`engine_contract`] is what both must keep |
@@ -25,6 +25,7 @@
 //! is served on the word of a leader alone. What is absent: TLS and the proof of who a peer is (the caller's [`Dial`]
 //! and its server do that), forwarding to the leader, retries, idempotency.
 
+mod behind;
 mod codec;
 mod config;
 mod connection;
@@ -51,7 +52,7 @@ mod status;
 pub mod testing;
 mod types;
 
-pub use config::{COMMAND_MAX, Config, LowSpace};
+pub use config::{COMMAND_MAX, Config, LowSpace, WRITE_BEHIND};
 pub use connection::Dial;
 pub use error::{ChangeError, Leader, OpenError, ProposeError, ReadError};
 pub use handle::{Proposed, RaftStore};

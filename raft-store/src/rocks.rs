@@ -23,8 +23,8 @@ const RESERVE: u64 = 128 * 1024 * 1024;
 /// Below this much free room, only what frees room is accepted. Twice the reserve, so that deleting still works.
 const LOW: u64 = 2 * RESERVE;
 
-/// Write buffer of a column family. Small: the whole state is in memory anyway, and a restart replays less.
-const WRITE_BUFFER: usize = 16 * 1024 * 1024;
+/// Write buffer of a column family, of which there may be two for a while. Small: the whole state is in memory anyway.
+const WRITE_BUFFER: usize = 8 * 1024 * 1024;
 
 /// The write-ahead logs are trimmed at this size by flushing the column family that holds them back.
 const WAL_MAX: u64 = 128 * 1024 * 1024;

@@ -1,12 +1,12 @@
-//! The state machine's worker: applies committed entries, and keeps state and position in one batch.
+//! The state machine's worker: applies committed entries in memory, and lets [`Behind`] keep state and position.
 //!
 //! ```text
 //!   state/ m         -> last applied position and membership
 //!          d <key>   -> what the domain's machine wrote
 //! ```
 //!
-//! State writes are not synced. The log is, and comes earlier in the same write-ahead log, so after a crash the state is
-//! at most older, and raft applies the missing entries again.
+//! State writes are late and not synced. The log is, and comes earlier in the same write-ahead log, so after a crash the
+//! state is at most older, and raft applies the missing entries again.
 
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,7 +16,9 @@ use futures_util::{Stream, StreamExt};
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use openraft::{EntryPayload, OptionalSend};
 use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
 
+use crate::behind::Behind;
 use crate::codec::{damaged, decode, encode};
 use crate::disk::Disk;
 use crate::snapshot::{Record, SnapshotData, Snapshots};
@@ -27,9 +29,11 @@ pub(crate) const POSITION: &[u8] = b"m";
 pub(crate) const DATA: &[u8] = b"d";
 const DATA_END: &[u8] = b"e";
 
-/// Entries that are applied under one lock and written in one batch: enough to share the cost, few enough that readers
-/// don't wait long.
+/// Entries that are applied under one lock: enough to share the cost, few enough that readers don't wait long.
 const APPLY_MAX: usize = 256;
+
+/// Pairs that a copy of the state reads at once.
+const PAGE: usize = 256;
 
 /// The domain's machine and how far it is; readers share it.
 pub(crate) struct Shared<SM> {
@@ -60,7 +64,7 @@ pub(crate) struct Applied {
     pub(crate) membership: Membership,
 }
 
-/// Index of the last applied entry, as stored.
+/// Index of the last applied entry that the store knows of.
 pub(crate) fn applied_index(disk: &Disk) -> io::Result<Option<u64>> {
     Ok(read_applied(disk)?.log_id.map(|log_id| log_id.index()))
 }
@@ -83,7 +87,7 @@ fn membership_of(entry: &Entry) -> Option<(u64, &openraft::Membership<u64, openr
     }
 }
 
-fn data_key(key: &[u8]) -> Vec<u8> {
+pub(crate) fn data_key(key: &[u8]) -> Vec<u8> {
     [DATA, key].concat()
 }
 
@@ -92,14 +96,17 @@ pub struct Machine<SM> {
     disk: Arc<Disk>,
     shared: Arc<Shared<SM>>,
     snapshots: Arc<Snapshots>,
-    applied: Applied,
-    /// What the entries at hand write. Kept: it grows to a thousand changes, and fresh memory costs more than filling it.
-    batch: Batch,
+    behind: Arc<Mutex<Behind>>,
 }
 
 impl<SM: StateMachine> Machine<SM> {
     /// Loads the stored state into the domain's machine.
-    pub(crate) fn open(disk: Arc<Disk>, shared: Arc<Shared<SM>>, snapshots: Arc<Snapshots>) -> io::Result<Self> {
+    pub(crate) fn open(
+        disk: Arc<Disk>,
+        shared: Arc<Shared<SM>>,
+        snapshots: Arc<Snapshots>,
+        write_behind: usize,
+    ) -> io::Result<Self> {
         let applied = read_applied(&disk)?;
         let mut pairs = disk.pairs(Cf::State, DATA, Some(DATA_END));
         let mut stripped = pairs.by_ref().map(|(key, value)| (key[DATA.len()..].to_vec(), value));
@@ -109,14 +116,18 @@ impl<SM: StateMachine> Machine<SM> {
         });
         pairs.finish()?;
         loaded.map_err(|error| damaged(error.to_string()))?;
-        Ok(Self { disk, shared, snapshots, applied, batch: Batch::new() })
+        Ok(Self { disk, shared, snapshots, behind: Arc::new(Mutex::new(Behind::new(applied, write_behind))) })
     }
 
-    /// Applies entries in memory; fills the batch that makes it stick, and gives the replies.
-    fn apply_in_memory(&mut self, entries: &[Entry]) -> Vec<Bytes> {
-        let Self { applied, batch, .. } = self;
-        batch.ops.clear();
-        let replies = self.shared.write(|machine, at| {
+    /// What is not in the store yet, for whoever needs it there.
+    pub(crate) fn behind(&self) -> Arc<Mutex<Behind>> {
+        self.behind.clone()
+    }
+
+    /// Applies entries in memory and gives the replies.
+    fn apply_in_memory(&self, behind: &mut Behind, entries: &[Entry]) -> Vec<Bytes> {
+        behind.advanced();
+        self.shared.write(|machine, at| {
             let mut replies = Vec::with_capacity(entries.len());
             for entry in entries {
                 let here = position(&entry.log_id);
@@ -124,47 +135,39 @@ impl<SM: StateMachine> Machine<SM> {
                 match &entry.payload {
                     EntryPayload::Blank => {}
                     EntryPayload::Membership(membership) => {
-                        applied.membership = Membership::new(Some(entry.log_id), membership.clone());
+                        behind.applied.membership = Membership::new(Some(entry.log_id), membership.clone());
                     }
                     EntryPayload::Normal(command) => {
                         let done = machine.apply(here, &command.0);
-                        for (key, value) in done.writes {
-                            match value {
-                                Some(value) => batch.put(Cf::State, data_key(&key), value),
-                                None => batch.delete(Cf::State, data_key(&key)),
-                            }
-                        }
+                        done.writes.into_iter().for_each(|(key, value)| behind.note(key, value));
                         reply = Bytes(done.reply.into());
                     }
                 }
-                applied.log_id = Some(entry.log_id);
+                behind.applied.log_id = Some(entry.log_id);
                 *at = Some(here);
                 replies.push(reply);
             }
             replies
-        });
-        self.batch.put(Cf::State, POSITION, encode(&self.applied));
-        replies
-    }
-
-    fn meta(&self) -> SnapshotMeta {
-        SnapshotMeta { last_log_id: self.applied.log_id, last_membership: self.applied.membership.clone() }
+        })
     }
 
     /// Copies the state between two applies, so that the copy is of one moment.
     async fn build(&self) -> io::Result<Snapshot> {
         let previous = self.snapshots.current()?;
-        let meta = self.meta();
+        let mut behind = self.behind.lock().await;
+        let applied = &behind.applied;
+        let meta = SnapshotMeta { last_log_id: applied.log_id, last_membership: applied.membership.clone() };
         if let Some(current) = &previous
             && current.meta == meta
         {
             return Ok(Snapshot { meta, snapshot: self.snapshots.data(current) });
         }
+        behind.write(&self.disk).await?;
         let mut writer = self.snapshots.writer();
         let mut from = DATA.to_vec();
         // Page by page and not through one iterator: that one would have to live across the awaits.
         loop {
-            let page = self.disk.engine.scan(Cf::State, &from, Some(DATA_END), APPLY_MAX)?;
+            let page = self.disk.engine.scan(Cf::State, &from, Some(DATA_END), PAGE)?;
             let Some((last, _)) = page.last() else { break };
             from = [last, &[0][..]].concat(); // The smallest key behind it.
             for (key, value) in page {
@@ -192,7 +195,8 @@ impl<SM: StateMachine> RaftStateMachine<TypeConfig> for Machine<SM> {
     type SnapshotBuilder = Built;
 
     async fn applied_state(&mut self) -> Result<(Option<LogId>, Membership), io::Error> {
-        Ok((self.applied.log_id, self.applied.membership.clone()))
+        let Applied { log_id, membership } = self.behind.lock().await.applied.clone();
+        Ok((log_id, membership))
     }
 
     async fn apply<Strm>(&mut self, entries: Strm) -> Result<(), io::Error>
@@ -203,13 +207,10 @@ impl<SM: StateMachine> RaftStateMachine<TypeConfig> for Machine<SM> {
         while let Some(chunk) = chunks.next().await {
             let chunk: Vec<EntryResponder<TypeConfig>> = chunk.into_iter().collect::<Result<_, _>>()?;
             let (entries, responders): (Vec<_>, Vec<_>) = chunk.into_iter().unzip();
-            let replies = self.apply_in_memory(&entries);
-            if cara_env::planted("applied-not-atomic-with-state") {
-                let mut first = Batch::new();
-                first.put(Cf::State, POSITION, encode(&self.applied));
-                self.disk.write(&first).await?;
-            }
-            self.disk.write(&self.batch).await?;
+            let mut behind = self.behind.lock().await;
+            let replies = self.apply_in_memory(&mut behind, &entries);
+            behind.keep_up(&self.disk).await?;
+            drop(behind);
             for (at, membership) in entries.iter().filter_map(membership_of) {
                 let voters = || membership.voter_ids().map(|id| id.to_string()).collect::<Vec<_>>().join(",");
                 cara_env::point("raft.membership_changed", || format!("index={at} voters={}", voters())).await;
@@ -235,6 +236,7 @@ impl<SM: StateMachine> RaftStateMachine<TypeConfig> for Machine<SM> {
     }
 
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: SnapshotData) -> Result<(), io::Error> {
+        let mut behind = self.behind.lock().await;
         let data = self.snapshots.adopt(snapshot).await?;
         let previous = self.snapshots.current()?;
         let record = Record { id: data.id, meta: meta.clone(), chunks: data.chunks };
@@ -256,7 +258,7 @@ impl<SM: StateMachine> RaftStateMachine<TypeConfig> for Machine<SM> {
         cara_env::point("raft.snapshot_written", || format!("index={}", index_of(meta))).await;
         self.disk.engine.sync().await?;
         cara_env::point("raft.snapshot_installed", || format!("index={}", index_of(meta))).await;
-        self.applied = applied;
+        behind.replace(applied);
         let at_snapshot = meta.last_log_id.as_ref().map(position);
         self.shared
             .write(|machine, at| {

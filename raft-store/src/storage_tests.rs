@@ -21,7 +21,7 @@ async fn open(engine: Arc<dyn Engine>) -> (Log, Machine<Registers>, Arc<Shared<R
     let disk = Arc::new(Disk::new(engine, Env::real()));
     let snapshots = Arc::new(Snapshots::open(disk.clone(), 16).await.expect("snapshots open"));
     let shared = Arc::new(Shared::new(Registers::default()));
-    let machine = Machine::open(disk.clone(), shared.clone(), snapshots).expect("the state opens");
+    let machine = Machine::open(disk.clone(), shared.clone(), snapshots, 0).expect("the state opens");
     (Log::new(disk), machine, shared)
 }
 

@@ -9,7 +9,10 @@ use raft_store::{Config, OpenError, Role};
 
 use crate::harness::{LIMIT, Plain, Store};
 
-fn quick(expect_empty: bool) -> Config {
+/// Of a dozen writes the state is written at each, after every few, and only with a snapshot.
+const WRITE_BEHIND: [usize; 3] = [0, 60, usize::MAX];
+
+fn quick(expect_empty: bool, write_behind: usize) -> Config {
     Config {
         heartbeat: Duration::from_millis(20),
         election_min: Duration::from_millis(50),
@@ -18,12 +21,13 @@ fn quick(expect_empty: bool) -> Config {
         keep_logs: 2,
         snapshot_chunk: 32,
         expect_empty,
+        write_behind,
         ..Config::new(1, "test")
     }
 }
 
-async fn open(engine: Arc<dyn Engine>, expect_empty: bool) -> Result<Store, OpenError> {
-    Store::open(quick(expect_empty), Env::real(), engine, Arc::new(Plain), Registers::default()).await
+async fn open(engine: Arc<dyn Engine>, expect_empty: bool, write_behind: usize) -> Result<Store, OpenError> {
+    Store::open(quick(expect_empty, write_behind), Env::real(), engine, Arc::new(Plain), Registers::default()).await
 }
 
 async fn leads(store: &Store) -> bool {
@@ -31,9 +35,9 @@ async fn leads(store: &Store) -> bool {
 }
 
 /// Lives until the engine breaks; gives the number of acknowledged writes.
-async fn live(engine: Arc<JournalEngine>) -> i64 {
+async fn live(engine: Arc<JournalEngine>, write_behind: usize) -> i64 {
     let mut acknowledged = 0;
-    let Ok(store) = open(engine, true).await else { return 0 };
+    let Ok(store) = open(engine, true, write_behind).await else { return 0 };
     if store.initialize(raft_store::members([(1, "127.0.0.1:1")])).await.is_ok() && leads(&store).await {
         for n in 1..=12 {
             if store.propose(Command::Set(format!("register {n}"), n).encode()).await.is_err() {
@@ -50,16 +54,19 @@ async fn live(engine: Arc<JournalEngine>) -> i64 {
 }
 
 /// Boots from what survives, checks it, and works on.
-async fn boot(engine: JournalEngine, acknowledged: i64, what: &str) {
+async fn boot(engine: JournalEngine, write_behind: usize, acknowledged: i64, what: &str) {
     let vote = engine.get(Cf::Meta, b"vote").expect("get").is_some();
     let known = engine.get(Cf::Meta, b"identity").expect("get").is_some();
     let engine = Arc::new(engine);
     if !known {
         assert_eq!(acknowledged, 0, "{what}");
-        assert!(matches!(open(engine, false).await, Err(OpenError::Empty { .. })), "{what}: empty must not run");
+        assert!(
+            matches!(open(engine, false, write_behind).await, Err(OpenError::Empty { .. })),
+            "{what}: empty must not run"
+        );
         return;
     }
-    let store = open(engine, false).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let store = open(engine, false, write_behind).await.unwrap_or_else(|error| panic!("{what}: {error}"));
     for n in 1..=acknowledged {
         let value = store.with_state(|state| state.get(&format!("register {n}")));
         // The state may be older than the log; then the entry is there and applied once there is a leader.
@@ -81,22 +88,26 @@ async fn boot(engine: JournalEngine, acknowledged: i64, what: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_at_any_write_loses_nothing_that_was_acknowledged() {
-    let whole = Arc::new(JournalEngine::new(None));
-    assert_eq!(live(whole.clone()).await, 12);
-    let steps = whole.steps();
-    assert!(steps > 30, "there are many places to crash: {steps}");
-    // Eight at a time: each is mostly waiting for its election timeout.
-    let all: Vec<usize> = (0..steps).collect();
-    for some in all.chunks(8) {
-        let lives = some.iter().map(|breaks_at| async move {
-            let engine = Arc::new(JournalEngine::new(Some(*breaks_at)));
-            let acknowledged = live(engine.clone()).await;
-            let (synced, written) = engine.writes();
-            for survives in [synced, (synced + written) / 2, written] {
-                let what = format!("broken at {breaks_at}, {survives} of {written} writes survive");
-                boot(engine.survivor(survives), acknowledged, &what).await;
-            }
-        });
-        futures_util::future::join_all(lives).await;
+    for write_behind in WRITE_BEHIND {
+        let whole = Arc::new(JournalEngine::new(None));
+        assert_eq!(live(whole.clone(), write_behind).await, 12);
+        let steps = whole.steps();
+        assert!(steps > 20, "there are many places to crash: {steps}");
+        // Eight at a time: each is mostly waiting for its election timeout.
+        let all: Vec<usize> = (0..steps).collect();
+        for some in all.chunks(8) {
+            futures_util::future::join_all(some.iter().map(|breaks_at| crash(*breaks_at, write_behind))).await;
+        }
+    }
+}
+
+/// Lives until one write breaks, and boots from what each kind of crash leaves.
+async fn crash(breaks_at: usize, write_behind: usize) {
+    let engine = Arc::new(JournalEngine::new(Some(breaks_at)));
+    let acknowledged = live(engine.clone(), write_behind).await;
+    let (synced, written) = engine.writes();
+    for survives in [synced, (synced + written) / 2, written] {
+        let what = format!("broken at {breaks_at}, {survives} of {written} survive, {write_behind} bytes behind");
+        boot(engine.survivor(survives), write_behind, acknowledged, &what).await;
     }
 }
