@@ -1,6 +1,7 @@
 //! Applying an entry: time, incarnation fence, idempotency, the command itself, audit, and what to store.
 
-use super::{Key, State, StoredReply};
+use super::replies::StoredReply;
+use super::{Key, State};
 use crate::audit::{Asked, Before};
 use crate::command::Command;
 use crate::entry::{Applied, Context, Entry};
@@ -39,7 +40,7 @@ impl State {
             if stored.actor != entry.actor || stored.command != entry.command.name() {
                 return Err(Rejected::RequestIdReused { request: entry.request_id });
             }
-            return Ok((stored.reply.clone(), Vec::new()));
+            return Ok((stored.reply, Vec::new()));
         }
         if let Some(cluster) = &self.cluster
             && cluster.incarnation != entry.incarnation
@@ -85,19 +86,14 @@ impl State {
     /// Keeps a reply, and drops a few that are too old or too many.
     fn keep_reply(&mut self, cx: &Context, stored: StoredReply) {
         for _ in 0..limits::REPLIES_DROPPED_PER_ENTRY {
-            let Some((revision, oldest)) = self.index.reply_by_age.first_key_value() else { break };
-            let (revision, oldest) = (*revision, oldest.clone());
-            let age_ms = self.replies.get(&oldest).map_or(u64::MAX, |stored| cx.at_ms.saturating_sub(stored.at_ms));
-            if age_ms <= limits::REPLY_KEPT_MS && self.replies.len() < limits::REPLIES_MAX {
+            let Some(at_ms) = self.replies.oldest_at_ms() else { break };
+            if cx.at_ms.saturating_sub(at_ms) <= limits::REPLY_KEPT_MS && self.replies.len() < limits::REPLIES_MAX {
                 break;
             }
-            self.index.reply_by_age.remove(&revision);
-            self.replies.remove(&oldest);
-            self.dirty.insert(Key::Reply(oldest));
+            self.dirty.extend(self.replies.forget_oldest().map(|oldest| Key::Reply((*oldest).to_owned())));
         }
-        self.dirty.insert(Key::Reply(stored.request_id.clone()));
-        self.index.reply_by_age.insert(stored.reply.revision, stored.request_id.clone());
-        self.replies.insert(stored.request_id.clone(), stored);
+        self.replies.keep(&stored);
+        self.dirty.insert(Key::Reply(stored.request_id));
     }
 
     fn take_writes(&mut self) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {

@@ -1,6 +1,6 @@
 //! Indexes derived from the objects. Never stored: rebuilt on load, kept by `write`.
 
-use crate::id::{DrainId, MoveId, NodeId, Revision, TokenId, WorkloadUid};
+use crate::id::{DrainId, MoveId, NodeId, TokenId, WorkloadUid};
 use crate::model::{Drain, JoinToken, Move, Node, Workload, WorkloadKind};
 use crate::schedule::Booked;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,6 @@ pub(super) struct Index {
     pub node_by_placed: BTreeSet<(usize, NodeId)>,
     pub unplaced: BTreeSet<WorkloadUid>,
     pub by_expiry: BTreeSet<(u64, WorkloadUid)>,
-    pub reply_by_age: BTreeMap<Revision, String>,
     /// What the workloads placed on a node ask for together.
     pub booked: BTreeMap<NodeId, Booked>,
     /// Running moves only.

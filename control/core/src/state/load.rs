@@ -55,9 +55,7 @@ impl State {
         self.drains.values().for_each(|drain| index.add_drain(drain));
         let api_tokens = self.api_tokens.values().map(|token| (token.hash.clone(), token.id.clone()));
         index.api_token_by_hash = api_tokens.collect();
-        let replies = self.replies.values().map(|stored| (stored.reply.revision, stored.request_id.clone()));
-        index.reply_by_age = replies.collect();
-        index == self.index
+        index == self.index && self.replies.is_exact()
     }
 
     pub(super) fn encode_object(&self, key: &Key) -> Option<Vec<u8>> {
@@ -71,7 +69,7 @@ impl State {
             Key::ApiToken(id) => self.api_tokens.get(id).map(Message::encode_to_vec),
             Key::Workload(uid) => self.workloads.get(uid).map(Message::encode_to_vec),
             Key::Audit(revision) => self.audit.get(revision).map(Message::encode_to_vec),
-            Key::Reply(id) => self.replies.get(id).map(Message::encode_to_vec),
+            Key::Reply(id) => self.replies.encoded(id).map(<[u8]>::to_vec),
             Key::Move(id) => self.moves.get(id).map(Message::encode_to_vec),
             Key::Drain(id) => self.drains.get(id).map(Message::encode_to_vec),
         }
@@ -90,7 +88,7 @@ impl State {
         keys.extend(self.api_tokens.keys().map(|id| Key::ApiToken(id.clone())));
         keys.extend(self.workloads.keys().map(|uid| Key::Workload(uid.clone())));
         keys.extend(self.audit.keys().map(|revision| Key::Audit(*revision)));
-        keys.extend(self.replies.keys().map(|id| Key::Reply(id.clone())));
+        keys.extend(self.replies.request_ids().map(|id| Key::Reply(id.to_owned())));
         keys.extend(self.moves.keys().map(|id| Key::Move(id.clone())));
         keys.extend(self.drains.keys().map(|id| Key::Drain(id.clone())));
         keys
@@ -130,11 +128,7 @@ impl State {
             Key::Audit(revision) => {
                 self.audit.insert(*revision, Message::decode(value)?);
             }
-            Key::Reply(id) => {
-                let stored: super::StoredReply = Message::decode(value)?;
-                self.index.reply_by_age.insert(stored.reply.revision, id.clone());
-                self.replies.insert(id.clone(), stored);
-            }
+            Key::Reply(_) => self.replies.load(value)?,
             Key::Move(id) => {
                 let mv = Message::decode(value)?;
                 self.index.add_move(&mv);

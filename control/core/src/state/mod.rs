@@ -11,6 +11,7 @@ mod key;
 mod load;
 mod moving;
 mod place;
+mod replies;
 mod write;
 
 pub use key::Key;
@@ -23,6 +24,7 @@ use crate::model::{
 };
 use crate::schedule::Booked;
 use index::Index;
+use replies::Replies;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that the servers share.
@@ -37,7 +39,7 @@ pub struct State {
     api_tokens: BTreeMap<TokenId, ApiToken>,
     workloads: BTreeMap<WorkloadUid, Workload>,
     audit: BTreeMap<Revision, AuditRecord>,
-    replies: BTreeMap<String, StoredReply>,
+    replies: Replies,
     moves: BTreeMap<MoveId, Move>,
     drains: BTreeMap<DrainId, Drain>,
     index: Index,
@@ -54,21 +56,6 @@ pub(crate) struct Meta {
     /// Its time, in ms since 1970.
     #[prost(uint64, tag = "2")]
     pub at_ms: u64,
-}
-
-/// An answer that was given, kept for a retry.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct StoredReply {
-    #[prost(string, tag = "1")]
-    pub request_id: String,
-    #[prost(uint64, tag = "2")]
-    pub at_ms: u64,
-    #[prost(string, tag = "3")]
-    pub actor: String,
-    #[prost(string, tag = "4")]
-    pub command: String,
-    #[prost(message, required, tag = "5")]
-    pub reply: crate::reply::Reply,
 }
 
 impl State {
