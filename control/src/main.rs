@@ -160,6 +160,7 @@ struct RunArgs {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     log_to_stderr(cli.log_format);
+    use_small_pages();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -173,6 +174,14 @@ fn main() -> ExitCode {
             eprintln!("error: {}", chain(error.as_ref()));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The allocator asks the kernel for huge pages. To clear one takes as long as several requests, and under load there are
+/// always new ones.
+fn use_small_pages() {
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+        tracing::debug!(%error, "huge pages stay as they are");
     }
 }
 
