@@ -1,7 +1,7 @@
 //! Answers that were given, for retries.
 //!
-//! There may be a hundred thousand of them and few are ever wanted again, so each is kept as it is stored: in memory that is
-//! a fifth of the message with its strings.
+//! There may be a hundred thousand of them and few are ever wanted again, so each is kept as it is stored, which is a fraction
+//! of a message with its strings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
