@@ -28,12 +28,26 @@ pub(super) struct Index {
     pub drain_by_node: BTreeMap<NodeId, DrainId>,
 }
 
+/// What a node is found by, beside its id.
+#[derive(PartialEq)]
+pub(super) struct KnownBy {
+    name: String,
+    /// Of its certificate, and of the one before while that is taken as well.
+    fingerprints: [Option<String>; 2],
+}
+
+impl KnownBy {
+    pub fn of(node: &Node) -> Self {
+        let certificate = node.certificate.as_ref();
+        let previous = certificate.and_then(|certificate| certificate.previous.as_ref());
+        let fingerprints = [certificate.map(|c| c.fingerprint.clone()), previous.map(|p| p.fingerprint.clone())];
+        Self { name: node.name.clone(), fingerprints }
+    }
+}
+
 impl Index {
     pub fn add_node(&mut self, node: &Node) {
-        self.node_by_name.insert(node.name.clone(), node.id.clone());
-        for fingerprint in fingerprints(node) {
-            self.node_by_fingerprint.insert(fingerprint, node.id.clone());
-        }
+        self.make_known(KnownBy::of(node), &node.id);
         self.node_by_placed.insert((self.placed_count(&node.id), node.id.clone()));
     }
 
@@ -50,12 +64,30 @@ impl Index {
         }
     }
 
-    pub fn remove_node(&mut self, node: &Node) {
-        self.node_by_name.remove(&node.name);
-        for fingerprint in fingerprints(node) {
-            self.node_by_fingerprint.remove(&fingerprint);
+    /// After a node was changed. Most changes don't touch what it is known by.
+    pub fn edit_node(&mut self, before: &KnownBy, node: &Node) {
+        let now = KnownBy::of(node);
+        if *before != now {
+            self.forget(before);
+            self.make_known(now, &node.id);
         }
+    }
+
+    pub fn remove_node(&mut self, node: &Node) {
+        self.forget(&KnownBy::of(node));
         self.node_by_placed.remove(&(self.placed_count(&node.id), node.id.clone()));
+    }
+
+    fn make_known(&mut self, by: KnownBy, id: &NodeId) {
+        self.node_by_name.insert(by.name, id.clone());
+        self.node_by_fingerprint.extend(by.fingerprints.into_iter().flatten().map(|print| (print, id.clone())));
+    }
+
+    fn forget(&mut self, by: &KnownBy) {
+        self.node_by_name.remove(&by.name);
+        for fingerprint in by.fingerprints.iter().flatten() {
+            self.node_by_fingerprint.remove(fingerprint);
+        }
     }
 
     pub fn add_join_token(&mut self, token: &JoinToken) {
@@ -154,10 +186,4 @@ impl Index {
             self.drain_by_node.remove(&drain.node);
         }
     }
-}
-
-fn fingerprints(node: &Node) -> Vec<String> {
-    let Some(certificate) = &node.certificate else { return Vec::new() };
-    let previous = certificate.previous.as_ref().map(|p| p.fingerprint.clone());
-    std::iter::once(certificate.fingerprint.clone()).chain(previous).collect()
 }

@@ -1,5 +1,6 @@
 //! The state as key/value pairs and back: what the store persists and what a snapshot carries.
 
+use super::fnv::Fnv;
 use super::index::Index;
 use super::{Key, State};
 use crate::codec::CodecError;
@@ -42,7 +43,7 @@ impl State {
             hash.bytes(&(value.len() as u64).to_le_bytes());
             hash.bytes(&value);
         }
-        hash.0
+        hash.sum()
     }
 
     /// True when the indexes are what the objects say.
@@ -146,23 +147,6 @@ impl State {
 
 fn readable(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
-}
-
-/// FNV-1a, 64 bits: small, fast enough, the same everywhere and for ever.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Fnv {
-        Fnv(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
 }
 
 #[cfg(test)]

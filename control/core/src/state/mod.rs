@@ -6,6 +6,7 @@
 //! `Invariant:` two servers that applied the same entries have equal states, byte for byte in `dump`.
 
 mod apply;
+mod fnv;
 mod index;
 mod key;
 mod load;

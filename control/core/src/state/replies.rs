@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use prost::Message as _;
 
+use super::fnv::Fnv;
 use crate::id::Revision;
 use crate::reply::Reply;
 
@@ -26,13 +27,22 @@ pub(super) struct StoredReply {
     pub reply: Reply,
 }
 
+/// A hash before the request id: among a hundred thousand, each comparison of strings would go for its own piece of memory.
+type Request = (u64, Arc<str>);
+
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Replies {
     /// Encoded; each can be decoded.
-    by_request: BTreeMap<Arc<str>, Box<[u8]>>,
+    by_request: BTreeMap<Request, Box<[u8]>>,
     /// When each was given, and to which request.
     by_age: BTreeMap<Revision, (u64, Arc<str>)>,
+}
+
+fn request(id: Arc<str>) -> Request {
+    let mut hash = Fnv::default();
+    hash.bytes(id.as_bytes());
+    (hash.sum(), id)
 }
 
 impl Replies {
@@ -41,16 +51,16 @@ impl Replies {
     }
 
     pub fn get(&self, request_id: &str) -> Option<StoredReply> {
-        self.by_request.get(request_id).and_then(|bytes| StoredReply::decode(&bytes[..]).ok())
+        self.encoded(request_id).and_then(|bytes| StoredReply::decode(bytes).ok())
     }
 
     /// As it is stored.
     pub fn encoded(&self, request_id: &str) -> Option<&[u8]> {
-        self.by_request.get(request_id).map(|bytes| &bytes[..])
+        self.by_request.get(&request(request_id.into())).map(|bytes| &bytes[..])
     }
 
     pub fn request_ids(&self) -> impl Iterator<Item = &str> {
-        self.by_request.keys().map(|id| &**id)
+        self.by_request.keys().map(|(_, id)| &**id)
     }
 
     /// When the oldest was given, in ms of the log's time.
@@ -61,7 +71,7 @@ impl Replies {
     /// Forgets the oldest and gives its request id.
     pub fn forget_oldest(&mut self) -> Option<Arc<str>> {
         let (_, (_, request_id)) = self.by_age.pop_first()?;
-        self.by_request.remove(&request_id);
+        self.by_request.remove(&request(request_id.clone()));
         Some(request_id)
     }
 
@@ -79,7 +89,7 @@ impl Replies {
     fn put(&mut self, stored: &StoredReply, bytes: Vec<u8>) {
         let request_id: Arc<str> = stored.request_id.as_str().into();
         self.by_age.insert(stored.reply.revision, (stored.at_ms, request_id.clone()));
-        self.by_request.insert(request_id, bytes.into());
+        self.by_request.insert(request(request_id), bytes.into());
     }
 
     /// True when both orders have the same replies.

@@ -1,5 +1,6 @@
 //! The only ways to change the state: each keeps the indexes and notes the key, so that exactly what changed is stored.
 
+use super::index::KnownBy;
 use super::{Key, State};
 use crate::entry::Context;
 use crate::event::Event;
@@ -39,10 +40,10 @@ impl State {
     /// Changes a node in place; does nothing when there is none.
     pub(crate) fn edit_node(&mut self, cx: &Context, id: &NodeId, change: impl FnOnce(&mut Node)) {
         let Some(node) = self.nodes.get_mut(id) else { return };
-        self.index.remove_node(node);
+        let before = KnownBy::of(node);
         change(node);
         node.revision = cx.revision;
-        self.index.add_node(node);
+        self.index.edit_node(&before, node);
         self.dirty.insert(Key::Node(id.clone()));
     }
 
