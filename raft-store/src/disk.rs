@@ -15,7 +15,7 @@ use tokio::sync::watch;
 const RETRY: Duration = Duration::from_millis(500);
 
 /// Pairs read at once when a column family is walked through: bounds the memory, not the result.
-const PAGE: usize = 256;
+pub(crate) const PAGE: usize = 256;
 
 pub(crate) struct Disk {
     pub(crate) engine: Arc<dyn Engine>,

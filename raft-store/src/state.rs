@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 
 use crate::behind::Behind;
 use crate::codec::{damaged, decode, encode};
-use crate::disk::Disk;
+use crate::disk::{Disk, PAGE};
 use crate::snapshot::{Record, SnapshotData, Snapshots};
 use crate::types::{Bytes, Entry, LogId, Membership, Snapshot, SnapshotMeta, TypeConfig, position};
 use crate::{Position, StateMachine};
@@ -31,9 +31,6 @@ const DATA_END: &[u8] = b"e";
 
 /// Entries that are applied under one lock: enough to share the cost, few enough that readers don't wait long.
 const APPLY_MAX: usize = 256;
-
-/// Pairs that a copy of the state reads at once.
-const PAGE: usize = 256;
 
 /// The domain's machine and how far it is; readers share it.
 pub(crate) struct Shared<SM> {
