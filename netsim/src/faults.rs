@@ -117,6 +117,13 @@ impl World {
         count
     }
 
+    /// Refuses the connections that `from` opens to `to`, as a firewall does that answers for the machine behind it, or
+    /// stops doing so. Open connections stay. Each call counts once.
+    pub fn reject(&mut self, from: &str, to: &str, on: bool) {
+        trace::note(from, if on { "fault.reject" } else { "fault.accept" }, to);
+        self.ground.links.reject(from, to, on);
+    }
+
     /// Lets each of these machines reach only the one before it and the one after it (the first and the last are
     /// neighbours), or lifts that again. Other machines are not touched.
     pub fn ring(&mut self, hosts: &[String], on: bool) {

@@ -27,6 +27,8 @@ struct State {
     dark: BTreeSet<String>,
     /// Hosts with power and without a process.
     stopped: BTreeSet<String>,
+    /// Directed: from, to.
+    rejects: BTreeMap<(String, String), u32>,
     applied: BTreeMap<(String, String), Mode>,
 }
 
@@ -65,16 +67,23 @@ impl Links {
         }
     }
 
-    /// Does the host's kernel refuse connections, because no process listens?
-    pub(crate) fn refuses(&self, host: &str) -> bool {
-        self.lock().stopped.contains(host)
+    /// Adds or lifts one directed rejection of new connections.
+    pub(crate) fn reject(&self, from: &str, to: &str, on: bool) {
+        count(&mut self.lock().rejects, (from.to_owned(), to.to_owned()), on);
     }
 
-    /// Lifts every cut and hold; hosts without power stay dark.
+    /// Are new connections refused, because no process listens or something between says so?
+    pub(crate) fn refuses(&self, from: &str, to: &str) -> bool {
+        let state = self.lock();
+        state.stopped.contains(to) || state.rejects.contains_key(&(from.to_owned(), to.to_owned()))
+    }
+
+    /// Lifts every cut, hold and rejection; hosts without power stay dark.
     pub(crate) fn heal(&self) {
         let mut state = self.lock();
         state.cuts.clear();
         state.holds.clear();
+        state.rejects.clear();
     }
 
     /// Is something between the two dropped, so that a refused connection is really silence?
@@ -169,6 +178,17 @@ mod tests {
         assert!(links.silent("b", "a"), "an answer could not come back");
         links.cut("a", "b", false);
         assert!(!links.silent("a", "b"));
+    }
+
+    #[test]
+    fn who_is_rejected_is_refused_by_that_host_alone() {
+        let links = Links::default();
+        links.reject("a", "b", true);
+        assert!(links.refuses("a", "b") && !links.refuses("b", "a") && !links.refuses("c", "b"));
+        links.heal();
+        assert!(!links.refuses("a", "b"));
+        links.stopped("b", true);
+        assert!(links.refuses("a", "b") && links.refuses("c", "b"));
     }
 
     #[test]

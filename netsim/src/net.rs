@@ -58,7 +58,7 @@ impl Net for SimNet {
         let mut wait = SYN_AGAIN;
         for _ in 0..SYN_TRIES {
             forth.pass(&self.clock).await;
-            if self.links.refuses(peer) && !self.links.silent(&self.host, peer) {
+            if self.links.refuses(&self.host, peer) && !self.links.silent(&self.host, peer) {
                 self.clock.sleep(ROUND_TRIP).await; // turmoil delivers nothing to a host that runs no software.
                 return Err(io::Error::new(io::ErrorKind::ConnectionRefused, format!("{address} refuses connections")));
             }

@@ -20,6 +20,7 @@ use crate::read::Reads;
 use crate::service::{MESSAGE_MAX, RaftService};
 use crate::snapshot::Snapshots;
 use crate::state::{Machine, Shared, applied_index};
+use crate::suspect::{Ended, Suspicion};
 use crate::types::{Bytes, Raft, TypeConfig, position};
 use crate::{
     ChangeError, Config, Dial, Leader, OpenError, Position, ProposeError, ReadError, Role, StateMachine, Status, log,
@@ -44,6 +45,7 @@ pub(crate) struct Inner<SM: StateMachine> {
     snapshots: Arc<Snapshots>,
     behind: Arc<tokio::sync::Mutex<Behind>>,
     reads: Reads,
+    ended: Ended,
     status: watch::Receiver<Status>,
 }
 
@@ -85,14 +87,15 @@ impl<SM: StateMachine> RaftStore<SM> {
         let worker = Machine::open(disk.clone(), shared.clone(), snapshots.clone(), config.write_behind);
         let worker = worker.map_err(opening)?;
         let behind = worker.behind();
-        let network = Network::new(config.id, env.clone(), dial, config.election_min, disk.gaps.clone());
+        let network = Network::new(config.id, env.clone(), dial.clone(), config.election_min, disk.gaps.clone());
         let raft = Raft::new(config.id, settings, network.clone(), Log::new(disk.clone()), worker)
             .await
             .map_err(|fatal| OpenError::Damaged { what: fatal.to_string() })?;
         drop(cara_env::spawn(keep_connected(network, raft.metrics())));
         let reads = Reads::start(env.clone(), raft.clone(), config.read_timeout);
+        let ended = Suspicion::start(&config, env.clone(), raft.clone(), dial);
         let status = watch_status(&raft, disk.clone());
-        Ok(Self(Arc::new(Inner { config, env, raft, disk, shared, snapshots, behind, reads, status })))
+        Ok(Self(Arc::new(Inner { config, env, raft, disk, shared, snapshots, behind, reads, ended, status })))
     }
 
     /// Makes this server and the others the first members of a new cluster. Once, on one server.
@@ -201,6 +204,7 @@ impl<SM: StateMachine> RaftStore<SM> {
             raft: self.0.raft.clone(),
             snapshots: self.0.snapshots.clone(),
             receiving: tokio::sync::Mutex::default(),
+            ended: self.0.ended.clone(),
         };
         RaftServer::new(service).max_decoding_message_size(MESSAGE_MAX).max_encoding_message_size(MESSAGE_MAX)
     }

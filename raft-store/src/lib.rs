@@ -16,6 +16,7 @@
 //! | `handle`, `members`, `read` | what the server calls: propose, change members, linearizable reads |
 //! | `log`, `meta`, `state` (written by `behind`), `snapshot` | what is stored, in the four column families |
 //! | `network`, `connection`, `pace`, `service` | what goes to and comes from the peers |
+//! | `suspect` | a leader that is known to be dead is replaced before its lease runs out |
 //! | `rt` | openraft's tasks and randomness through the seams |
 //! | [`rocks`], [`memory`] | engines; [`engine_contract`] is what both must keep |
 //! | [`inspect`] | what a write says, for checkers outside |
@@ -49,6 +50,7 @@ mod service;
 mod snapshot;
 mod state;
 mod status;
+mod suspect;
 pub mod testing;
 mod types;
 

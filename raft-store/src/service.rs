@@ -14,6 +14,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::StateMachine;
 use crate::codec::{decode, encode};
 use crate::snapshot::Snapshots;
+use crate::suspect::{Ended, Ending};
 use crate::types::{Raft, Snapshot, SnapshotMeta, Vote};
 
 /// The largest gRPC message: the entries of one append (2 MiB and one entry more) and one snapshot chunk, with room.
@@ -29,6 +30,7 @@ pub struct RaftService<SM: StateMachine> {
     pub(crate) snapshots: Arc<Snapshots>,
     /// One snapshot is received at a time; a second sender waits.
     pub(crate) receiving: tokio::sync::Mutex<()>,
+    pub(crate) ended: Ended,
 }
 
 fn read<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T, Status> {
@@ -49,8 +51,12 @@ impl<SM: StateMachine> RaftRpc for RaftService<SM> {
     type AppendStream = Pin<Box<dyn Stream<Item = Result<Payload, Status>> + Send>>;
 
     async fn append(&self, request: Request<Streaming<Payload>>) -> Result<Response<Self::AppendStream>, Status> {
+        let ending = Ending(self.ended.clone());
         // A broken or unreadable request ends the stream; the leader then starts a new one.
-        let requests = request.into_inner().map_while_ok(|payload: Payload| read(&payload.payload, "an append").ok());
+        let requests = request.into_inner().map_while_ok(move |payload: Payload| {
+            let _until_the_stream_is_dropped = &ending;
+            read(&payload.payload, "an append").ok()
+        });
         let answers = self.raft.stream_append(requests).map(|result| match result {
             Ok(result) => Ok(Payload { payload: encode(&result).into() }),
             Err(fatal) => Err(Status::unavailable(fatal.to_string())),

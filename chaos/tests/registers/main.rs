@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests live outside of test functions here.
 
 mod disk;
+mod failover;
 mod member;
 
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use cara_netsim::{SimRng, World, trace};
 
-use crate::member::{Counted, NAMES};
+use crate::member::{Counted, NAMES, host_all};
 
 cara_netsim::override_libc!();
 
@@ -29,10 +30,7 @@ fn run_for(world: &mut World, ms: u64) {
 fn run(seed: u64) -> String {
     let counted = Arc::new(Counted::default());
     let mut world = World::new(seed);
-    for name in NAMES {
-        let counted = counted.clone();
-        world.host(name, Some(Duration::from_millis(300)), move |boot| member::run(boot, counted.clone()));
-    }
+    host_all(&mut world, &counted);
     run_for(&mut world, 3_000);
     let rng = SimRng::new(seed, "nemesis");
     for _ in 0..10 {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cara_env::{Env, Executor};
-use cara_netsim::Boot;
+use cara_netsim::{Boot, World};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -34,8 +34,13 @@ impl Counted {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
+    /// The newest term in which somebody led, and who.
+    pub fn led(&self) -> Option<(u64, String)> {
+        self.leader.lock().unwrap().clone()
+    }
+
     pub fn leader(&self) -> Option<String> {
-        self.leader.lock().unwrap().clone().map(|(_, name)| name)
+        self.led().map(|(_, name)| name)
     }
 
     pub fn states(&self) -> BTreeMap<String, Registers> {
@@ -88,7 +93,15 @@ impl Dial for Plain {
     }
 }
 
-pub async fn run(boot: Boot, counted: Arc<Counted>) -> Result<(), String> {
+/// Sets up the three members.
+pub fn host_all(world: &mut World, counted: &Arc<Counted>) {
+    for name in NAMES {
+        let counted = counted.clone();
+        world.host(name, Some(Duration::from_millis(300)), move |boot| run(boot, counted.clone()));
+    }
+}
+
+async fn run(boot: Boot, counted: Arc<Counted>) -> Result<(), String> {
     let id = NAMES.iter().position(|name| *name == boot.name).unwrap() as u64 + 1;
     let mut config = Config::new(id, "registers");
     config.expect_empty = boot.incarnation == 1;
