@@ -172,6 +172,7 @@ pub async fn run(
         cara_env::spawn(token_uses::run(api.clone())),
         cara_env::spawn(certificates::run(api.clone())),
         cara_env::spawn(sealing::run(api.clone())),
+        cara_env::spawn(release_followers(api.clone())),
     ];
     let ended = tokio::select! {
         biased;
@@ -184,6 +185,12 @@ pub async fn run(
     tasks.iter().for_each(cara_env::Task::abort);
     tracing::info!("server stopped");
     ended
+}
+
+/// The followers of a leader that is told to stop look for another one while its open requests end.
+async fn release_followers(api: SharedApi) {
+    drop(api.shutdown.clone().wait_for(|stop| *stop).await);
+    api.raft.announce_stop();
 }
 
 /// Returns the reason once replication has ended by itself; a server that only looks alive helps nobody.

@@ -20,7 +20,7 @@ use crate::read::Reads;
 use crate::service::{MESSAGE_MAX, RaftService};
 use crate::snapshot::Snapshots;
 use crate::state::{Machine, Shared, applied_index};
-use crate::suspect::{Ended, Suspicion};
+use crate::suspect::Suspicion;
 use crate::types::{Bytes, Raft, TypeConfig, position};
 use crate::{
     ChangeError, Config, Dial, Leader, OpenError, Position, ProposeError, ReadError, Role, StateMachine, Status, log,
@@ -45,7 +45,8 @@ pub(crate) struct Inner<SM: StateMachine> {
     snapshots: Arc<Snapshots>,
     behind: Arc<tokio::sync::Mutex<Behind>>,
     reads: Reads,
-    ended: Ended,
+    followed: Reads,
+    stopping: watch::Sender<bool>,
     status: watch::Receiver<Status>,
 }
 
@@ -91,11 +92,14 @@ impl<SM: StateMachine> RaftStore<SM> {
         let raft = Raft::new(config.id, settings, network.clone(), Log::new(disk.clone()), worker)
             .await
             .map_err(|fatal| OpenError::Damaged { what: fatal.to_string() })?;
-        drop(cara_env::spawn(keep_connected(network, raft.metrics())));
-        let reads = Reads::start(env.clone(), raft.clone(), config.read_timeout);
-        let ended = Suspicion::start(&config, env.clone(), raft.clone(), dial);
+        drop(cara_env::spawn(keep_connected(network.clone(), raft.metrics())));
+        Suspicion::start(&config, env.clone(), raft.clone(), network.clone(), dial);
+        let reads = Reads::of_leader(env.clone(), raft.clone(), config.read_timeout);
+        let followed = Reads::of_follower(env.clone(), raft.clone(), network.clone(), config.read_timeout);
+        let stopping = watch::Sender::new(false);
         let status = watch_status(&raft, disk.clone());
-        Ok(Self(Arc::new(Inner { config, env, raft, disk, shared, snapshots, behind, reads, ended, status })))
+        let inner = Inner { config, env, raft, disk, shared, snapshots, behind, reads, followed, stopping, status };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// Makes this server and the others the first members of a new cluster. Once, on one server.
@@ -167,6 +171,16 @@ impl<SM: StateMachine> RaftStore<SM> {
         Ok(self.0.shared.read(|_, at| at.map_or(0, |at| at.index)).max(at_least))
     }
 
+    /// As [`RaftStore::read_barrier`], on a server that doesn't lead: the leader says how far the log was acknowledged
+    /// when it was asked, and this server waits until it has applied that. Concurrent calls share one question.
+    ///
+    /// # Errors
+    /// `NotLeader` when no leader is known, or it can't be asked, or can't prove that it leads; `NoQuorum` when it says
+    /// nothing in time.
+    pub async fn follower_barrier(&self) -> Result<u64, ReadError> {
+        self.0.followed.barrier().await
+    }
+
     /// Looks at the state as it is on this server. The lock is short: copy out what you need, don't compute in it.
     pub fn with_state<T>(&self, read: impl FnOnce(&SM) -> T) -> T {
         self.0.shared.read(|machine, _| read(machine))
@@ -203,14 +217,22 @@ impl<SM: StateMachine> RaftStore<SM> {
             env: self.0.env.clone(),
             raft: self.0.raft.clone(),
             snapshots: self.0.snapshots.clone(),
-            receiving: tokio::sync::Mutex::default(),
-            ended: self.0.ended.clone(),
+            receiving: Arc::default(),
+            stopping: self.0.stopping.subscribe(),
+            reads: self.0.reads.clone(),
         };
         RaftServer::new(service).max_decoding_message_size(MESSAGE_MAX).max_encoding_message_size(MESSAGE_MAX)
     }
 
+    /// Says that this server is about to stop: nothing that followers hold open here delays its end, and they look for
+    /// another leader as soon as its address refuses connections.
+    pub fn announce_stop(&self) {
+        self.0.stopping.send_replace(true);
+    }
+
     /// Ends replication on this server. The database is free once the last handle is gone.
     pub async fn shutdown(&self) {
+        self.announce_stop();
         self.0.disk.close();
         if let Err(error) = self.0.raft.shutdown().await {
             tracing::error!(%error, "replication did not end cleanly");

@@ -27,6 +27,7 @@ use openraft::raft::{
 use openraft::{BasicNode, OptionalSend, RaftMetrics};
 use tonic::transport::Channel;
 
+use crate::ReadError;
 use crate::codec::{decode, encode, encode_behind};
 use crate::connection::{Connection, Dial, Lost};
 use crate::pace::{Pace, Paced};
@@ -86,6 +87,42 @@ impl Network {
         connections.retain(|(id, address, _), _| *id != target || *address == node.addr);
         Peer { id: self.id, target, env: self.env.clone(), idle: self.idle, gaps: self.gaps.clone(), connection }
     }
+
+    /// Waits at the leader until its process ends, or the path to it.
+    pub(crate) async fn attend(&self, leader: u64, node: &BasicNode) -> Attended {
+        let peer = self.peer(leader, node, false);
+        let Ok(mut client) = peer.client().await else { return Attended::Ended };
+        match client.attend(Payload::default()).await {
+            Err(status) if status.code() == tonic::Code::Unimplemented => Attended::Unknown,
+            Err(status) => {
+                peer.failed(&status);
+                Attended::Ended
+            }
+            Ok(_) => Attended::Ended,
+        }
+    }
+
+    /// Asks a server that should lead for an index below which everything lies that was acknowledged before this call.
+    ///
+    /// # Errors
+    /// `NoQuorum` when it says nothing, `NotLeader` when it can't be asked or can't prove that it leads.
+    pub(crate) async fn read_index(&self, leader: u64, node: &BasicNode, limit: Duration) -> Result<u64, ReadError> {
+        let send = async move |mut client: RaftClient<Channel>| client.read_index(Payload::default()).await;
+        match self.peer(leader, node, false).call(RPCTypes::AppendEntries, limit, "a read index", send).await {
+            Ok(Some(index)) => Ok(index),
+            Err(RPCError::Timeout(_)) => Err(ReadError::NoQuorum),
+            Ok(None) | Err(_) => Err(ReadError::NotLeader { leader: None }),
+        }
+    }
+}
+
+/// How a call ended that was held open at the leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attended {
+    /// It broke, or could not be made, or the leader is about to stop.
+    Ended,
+    /// The leader's version doesn't know such calls.
+    Unknown,
 }
 
 /// Keeps a connection to every other member, also between those that don't lead: the vote after a leader's death would
@@ -165,7 +202,10 @@ impl Peer {
     }
 
     fn failed(&self, status: &tonic::Status) -> RPCError<TypeConfig> {
-        self.connection.lost(Lost::Broken);
+        // An older version that doesn't know the call is there and well.
+        if status.code() != tonic::Code::Unimplemented {
+            self.connection.lost(Lost::Broken);
+        }
         unreachable(&io::Error::other(format!("{}: {}", status.code(), status.message())))
     }
 }

@@ -1,4 +1,5 @@
-//! Linearizable reads by ReadIndex: one confirmation round of the leader serves all who wait for it.
+//! Linearizable reads by ReadIndex (section 6.4 of Ongaro's dissertation): one confirmation round of the leader serves all
+//! who wait for it, and one question of a follower to the leader all who wait there.
 //!
 //! Never by lease: the pinned openraft renews a lease after a pause of the process although another leader was elected
 //! meanwhile.
@@ -8,10 +9,12 @@ use std::time::Duration;
 
 use cara_env::Env;
 use openraft::ReadPolicy;
+use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{LinearizableReadError, RaftError};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::handle::leader_of;
+use crate::network::Network;
 use crate::types::Raft;
 use crate::{ReadError, StateMachine};
 
@@ -20,50 +23,90 @@ const WAITING_MAX: usize = 4096;
 
 type Answer = Result<u64, ReadError>;
 
-/// The door to the rounds.
+/// The door to the rounds. Clones are the same door.
+#[derive(Clone)]
 pub(crate) struct Reads(mpsc::Sender<oneshot::Sender<Answer>>);
 
 impl Reads {
-    pub(crate) fn start<SM: StateMachine>(env: Env, raft: Raft<SM>, limit: Duration) -> Self {
+    /// Of a leader, which asks its followers whether it still leads.
+    pub(crate) fn of_leader<SM: StateMachine>(env: Env, raft: Raft<SM>, limit: Duration) -> Self {
+        let lease = cara_env::planted("lease-read").then(|| Arc::new(PlantedLease::start(&env)));
+        Self::start(env, limit, move || {
+            let (raft, lease) = (raft.clone(), lease.clone());
+            async move {
+                if let Some(index) = lease.as_ref().and_then(|lease| lease.index()) {
+                    return Ok(index);
+                }
+                let answer = round(&raft).await;
+                if let (Some(lease), Ok(index)) = (&lease, &answer) {
+                    lease.renew(*index);
+                }
+                answer
+            }
+        })
+    }
+
+    /// Of a follower, which asks the leader how far to go.
+    pub(crate) fn of_follower<SM: StateMachine>(env: Env, raft: Raft<SM>, network: Network, limit: Duration) -> Self {
+        Self::start(env, limit, move || {
+            let (raft, network) = (raft.clone(), network.clone());
+            async move { ask_leader(&raft, &network, limit).await }
+        })
+    }
+
+    fn start<F>(env: Env, limit: Duration, round: impl Fn() -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = Answer> + Send + 'static,
+    {
         let (door, waiting) = mpsc::channel(WAITING_MAX);
-        drop(cara_env::spawn(rounds(env, raft, limit, waiting)));
+        drop(cara_env::spawn(rounds(env, limit, waiting, round)));
         Self(door)
     }
 
     /// Takes part in a round that starts after this call. Gives an index that is applied here.
     pub(crate) async fn barrier(&self) -> Answer {
-        let stopped = || ReadError::Stopped { reason: "the server is shutting down".into() };
         let (answer, answered) = oneshot::channel();
-        self.0.send(answer).await.map_err(|_| stopped())?;
-        answered.await.map_err(|_| stopped())?
+        self.0.send(answer).await.map_err(|_| ending())?;
+        answered.await.map_err(|_| ending())?
     }
+}
+
+fn ending() -> ReadError {
+    ReadError::Stopped { reason: "the server is shutting down".into() }
 }
 
 /// Whoever comes while a round is on its way takes part in the next: a round proves nothing about the time before it
 /// began. Ends with the last handle.
-async fn rounds<SM: StateMachine>(
+async fn rounds<F: Future<Output = Answer>>(
     env: Env,
-    raft: Raft<SM>,
     limit: Duration,
     mut waiting: mpsc::Receiver<oneshot::Sender<Answer>>,
+    round: impl Fn() -> F,
 ) {
     let mut readers = Vec::new();
-    let lease = cara_env::planted("lease-read").then(|| PlantedLease::start(&env));
     while waiting.recv_many(&mut readers, WAITING_MAX).await > 0 {
-        let answer = match lease.as_ref().and_then(PlantedLease::index) {
-            Some(index) => Ok(index),
-            None => {
-                let answer = cara_env::timeout(&*env.clock, limit, round(&raft)).await;
-                answer.unwrap_or(Err(ReadError::NoQuorum))
-            }
-        };
-        if let (Some(lease), Ok(index)) = (&lease, &answer) {
-            lease.renew(*index);
-        }
+        let answer = cara_env::timeout(&*env.clock, limit, round()).await.unwrap_or(Err(ReadError::NoQuorum));
         for reader in readers.drain(..) {
             drop(reader.send(answer.clone())); // A reader that has gone away needs no answer.
         }
     }
+}
+
+/// The leader proves that it leads and says how far its log was acknowledged; when this server has applied that, it has
+/// all that a read here must see.
+async fn ask_leader<SM: StateMachine>(raft: &Raft<SM>, network: &Network, limit: Duration) -> Answer {
+    let mut metrics = raft.metrics();
+    let leader = {
+        let now = metrics.borrow_watched();
+        let leader = now.current_leader.filter(|leader| *leader != now.id);
+        leader.and_then(|id| Some((id, now.membership_config.membership().get_node(&id)?.clone())))
+    };
+    let Some((id, node)) = leader else { return Err(ReadError::NotLeader { leader: None }) };
+    let index = network.read_index(id, &node, limit).await?;
+    while metrics.borrow_watched().last_applied.is_none_or(|applied| applied.index() < index) {
+        metrics.changed().await.map_err(|_| ending())?;
+    }
+    Ok(index)
 }
 
 async fn round<SM: StateMachine>(raft: &Raft<SM>) -> Answer {

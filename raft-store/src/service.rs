@@ -9,12 +9,13 @@ use cara_proto::raft::raft_server::Raft as RaftRpc;
 use cara_proto::raft::{Payload, SnapshotChunk};
 use futures_util::{Stream, StreamExt};
 use serde::Serialize;
+use tokio::sync::watch;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::StateMachine;
 use crate::codec::{decode, encode};
+use crate::read::Reads;
 use crate::snapshot::Snapshots;
-use crate::suspect::{Ended, Ending};
 use crate::types::{Raft, Snapshot, SnapshotMeta, Vote};
 
 /// The largest gRPC message: the entries of one append (2 MiB and one entry more) and one snapshot chunk, with room.
@@ -28,9 +29,10 @@ pub struct RaftService<SM: StateMachine> {
     pub(crate) env: Env,
     pub(crate) raft: Raft<SM>,
     pub(crate) snapshots: Arc<Snapshots>,
-    /// One snapshot is received at a time; a second sender waits.
-    pub(crate) receiving: tokio::sync::Mutex<()>,
-    pub(crate) ended: Ended,
+    /// One snapshot is received at a time; a second sender waits until the first one's is installed.
+    pub(crate) receiving: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) stopping: watch::Receiver<bool>,
+    pub(crate) reads: Reads,
 }
 
 fn read<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T, Status> {
@@ -51,12 +53,8 @@ impl<SM: StateMachine> RaftRpc for RaftService<SM> {
     type AppendStream = Pin<Box<dyn Stream<Item = Result<Payload, Status>> + Send>>;
 
     async fn append(&self, request: Request<Streaming<Payload>>) -> Result<Response<Self::AppendStream>, Status> {
-        let ending = Ending(self.ended.clone());
         // A broken or unreadable request ends the stream; the leader then starts a new one.
-        let requests = request.into_inner().map_while_ok(move |payload: Payload| {
-            let _until_the_stream_is_dropped = &ending;
-            read(&payload.payload, "an append").ok()
-        });
+        let requests = request.into_inner().map_while_ok(|payload: Payload| read(&payload.payload, "an append").ok());
         let answers = self.raft.stream_append(requests).map(|result| match result {
             Ok(result) => Ok(Payload { payload: encode(&result).into() }),
             Err(fatal) => Err(Status::unavailable(fatal.to_string())),
@@ -79,8 +77,19 @@ impl<SM: StateMachine> RaftRpc for RaftService<SM> {
         answer(self.raft.handle_transfer_leader(request).await)
     }
 
+    async fn read_index(&self, _request: Request<Payload>) -> Result<Response<Payload>, Status> {
+        let index: Option<u64> = self.reads.barrier().await.ok();
+        Ok(Response::new(Payload { payload: encode(&index).into() }))
+    }
+
+    async fn attend(&self, _request: Request<Payload>) -> Result<Response<Payload>, Status> {
+        // An error is the end of the store, which is the end of this server.
+        drop(self.stopping.clone().wait_for(|stopping| *stopping).await);
+        Ok(Response::new(Payload::default()))
+    }
+
     async fn snapshot(&self, request: Request<Streaming<SnapshotChunk>>) -> Result<Response<Payload>, Status> {
-        let _one = self.receiving.lock().await;
+        let one = self.receiving.clone().lock_owned().await;
         let mut chunks = request.into_inner();
         let head = self.next_chunk(&mut chunks).await?.ok_or_else(|| Status::invalid_argument("an empty snapshot"))?;
         let (vote, meta, count): (Vote, SnapshotMeta, u32) = read(&head.meta, "the head of a snapshot")?;
@@ -94,9 +103,16 @@ impl<SM: StateMachine> RaftRpc for RaftService<SM> {
         }
         tracing::info!(chunks = count, "received a snapshot, installing it");
         cara_env::point("raft.snapshot_received", || format!("chunks={count}")).await;
-        let installed = self.raft.install_full_snapshot(vote, Snapshot { meta, snapshot }).await;
-        self.snapshots.received();
-        answer(installed)
+        // A task of its own: a sender that gives up ends this call but not the installation, whose chunks the next
+        // sender would take for left over.
+        let (raft, snapshots) = (self.raft.clone(), self.snapshots.clone());
+        let installed = cara_env::spawn(async move {
+            let installed = raft.install_full_snapshot(vote, Snapshot { meta, snapshot }).await;
+            snapshots.received();
+            drop(one);
+            installed
+        });
+        answer(installed.await.ok_or_else(|| Status::aborted("the installation was broken off"))?)
     }
 }
 

@@ -1,9 +1,10 @@
 //! A leader that died is replaced before its lease runs out. Silence proves nothing for a second; but when its process
-//! ends, the kernel of its machine closes its streams and refuses connections to its address, within milliseconds.
+//! ends, the kernel of its machine resets its connections and refuses new ones, within milliseconds.
 //!
-//! A follower that saw both stops counting on the leader (it drops its lease) and asks for a pre-vote. Others grant it
-//! only if they saw the same, or the lease has run out: one follower with a broken path unseats nobody, and no term
-//! changes before a majority agrees. A machine without power refuses nothing; raft's own timer is there for that.
+//! So each follower holds a call open at its leader. When it breaks and the leader's address refuses connections, the
+//! follower stops counting on the leader (it drops its lease) and asks for a pre-vote. Others grant it only if they saw
+//! the same, or the lease has run out: one follower with a broken path unseats nobody, and no term changes before a
+//! majority agrees. A machine without power refuses nothing; raft's own timer is there for that.
 
 use std::error::Error;
 use std::io;
@@ -11,36 +12,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cara_env::{Elapsed, Env};
+use openraft::BasicNode;
+use openraft::alias::WatchReceiverOf;
 use openraft::async_runtime::WatchReceiver;
+use openraft::metrics::RaftServerMetrics;
 use openraft::raft::TransferLeaderRequest;
-use tokio::sync::watch;
 
-use crate::types::{Raft, Vote};
+use crate::network::{Attended, Network};
+use crate::types::{Raft, TypeConfig, Vote};
 use crate::{Config, Dial, StateMachine};
 
 /// Pause before a leader is dialled again whose answer said nothing: a process that is ending resets connections until
 /// its listener is closed too.
 const AGAIN: Duration = Duration::from_millis(20);
 
+/// Pause before a call is held open again at a leader that is still there.
+const RETURN: Duration = Duration::from_millis(100);
+
 /// A voter begins this long after the one before it, so that one is elected before the next one asks.
 const STAGGER: Duration = Duration::from_millis(50);
 
-/// Told when a stream of appends has ended.
-pub(crate) type Ended = Arc<watch::Sender<()>>;
-
-/// Tells of the end of a stream when it is dropped, however that came.
-pub(crate) struct Ending(pub(crate) Ended);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        self.0.send_replace(());
-    }
-}
+/// What tells of a new leader.
+type Servers = WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>;
 
 /// The leader that a follower counts on.
+#[derive(Clone)]
 struct Followed {
     id: u64,
-    address: String,
+    node: BasicNode,
     vote: Vote,
     /// Voters besides the leader, and how many of them come before this server.
     others: u32,
@@ -49,59 +48,58 @@ struct Followed {
 
 /// Looks after the leader of one member.
 pub(crate) struct Suspicion<SM: StateMachine> {
-    id: u64,
     /// After this long raft's own timer has done what is to be done.
     limit: Duration,
     env: Env,
     raft: Raft<SM>,
+    network: Network,
     dial: Arc<dyn Dial>,
 }
 
 impl<SM: StateMachine> Suspicion<SM> {
-    /// Starts the task; it ends when all senders are gone.
-    pub(crate) fn start(config: &Config, env: Env, raft: Raft<SM>, dial: Arc<dyn Dial>) -> Ended {
-        let (tell, mut ended) = watch::channel(());
-        let this = Self { id: config.id, limit: config.election_max, env, raft, dial };
+    /// Starts the task; it ends with raft.
+    pub(crate) fn start(config: &Config, env: Env, raft: Raft<SM>, network: Network, dial: Arc<dyn Dial>) {
+        let this = Self { limit: config.election_max, env, raft, network, dial };
+        let mut servers = this.raft.server_metrics();
         drop(cara_env::spawn(async move {
-            while ended.changed().await.is_ok() {
-                let Some(leader) = this.followed() else { continue };
-                let work = async {
-                    if this.is_gone(&leader).await {
-                        this.replace(&leader).await;
-                    }
-                };
-                // Nothing is lost when the time is up: the timer of raft ran meanwhile.
-                if let Err(Elapsed) = cara_env::timeout(&*this.env.clock, this.limit, work).await {
-                    tracing::info!(leader = leader.id, "neither the leader nor a new one was found in time");
-                }
-            }
+            while let Some(leader) = next_followed(&mut servers).await
+                && this.attend(&leader, &mut servers).await.is_some()
+            {}
         }));
-        Arc::new(tell)
     }
 
-    fn followed(&self) -> Option<Followed> {
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        let id = metrics.current_leader.filter(|leader| *leader != self.id)?;
-        let members = metrics.membership_config.membership();
-        let address = members.get_node(&id)?.addr.clone();
-        let (mut others, mut before, mut votes) = (0, 0, false);
-        for voter in members.voter_ids().filter(|voter| *voter != id) {
-            others += 1;
-            before += u32::from(voter < self.id);
-            votes |= voter == self.id;
+    /// Stays with this leader until it is gone or another one leads. None once raft has ended.
+    async fn attend(&self, leader: &Followed, servers: &mut Servers) -> Option<()> {
+        while self.still_follows(leader) {
+            let attended = tokio::select! {
+                biased;
+                replaced = replaced(servers, leader) => return replaced,
+                attended = self.network.attend(leader.id, &leader.node) => attended,
+            };
+            if attended == Attended::Unknown {
+                return replaced(servers, leader).await;
+            }
+            let work = async {
+                if self.is_gone(leader).await {
+                    self.replace(leader).await;
+                }
+            };
+            if let Err(Elapsed) = cara_env::timeout(&*self.env.clock, self.limit, work).await {
+                tracing::info!(leader = leader.id, "neither the leader nor a new one was found in time");
+            }
+            self.env.clock.sleep(RETURN).await;
         }
-        votes.then_some(Followed { id, address, vote: metrics.vote, others, before })
+        Some(())
     }
 
     fn still_follows(&self, leader: &Followed) -> bool {
-        self.raft.metrics().borrow_watched().vote == leader.vote
+        self.raft.server_metrics().borrow_watched().vote == leader.vote
     }
 
     /// Does the leader's machine say that nobody listens at its address?
     async fn is_gone(&self, leader: &Followed) -> bool {
         while self.still_follows(leader) {
-            match cara_env::timeout(&*self.env.clock, self.limit, self.dial.dial(&leader.address)).await {
+            match cara_env::timeout(&*self.env.clock, self.limit, self.dial.dial(&leader.node.addr)).await {
                 Ok(Ok(_)) => return false,
                 Ok(Err(error)) if is_refusal(&error) => return true,
                 Ok(Err(_)) | Err(Elapsed) => self.env.clock.sleep(AGAIN).await,
@@ -111,9 +109,10 @@ impl<SM: StateMachine> Suspicion<SM> {
     }
 
     async fn replace(&self, leader: &Followed) {
-        tracing::info!(leader = leader.id, address = leader.address, "the leader is gone: its address refuses connections");
+        let (id, address) = (leader.id, &leader.node.addr);
+        tracing::info!(leader = id, address, "the leader is gone: its address refuses connections");
         // What a leader says when it hands over: its lease counts no more. Only the lease of this server changes.
-        let gone = TransferLeaderRequest::new(leader.vote, leader.id, None);
+        let gone = TransferLeaderRequest::new(leader.vote, id, None);
         if self.raft.handle_transfer_leader(gone).await.is_err() {
             return; // Raft has ended.
         }
@@ -122,6 +121,37 @@ impl<SM: StateMachine> Suspicion<SM> {
             self.env.clock.sleep(STAGGER * leader.others).await;
         }
     }
+}
+
+/// Waits until this server is a voter that follows somebody. None once raft has ended.
+async fn next_followed(servers: &mut Servers) -> Option<Followed> {
+    loop {
+        if let Some(followed) = followed(&servers.borrow_watched()) {
+            return Some(followed);
+        }
+        servers.changed().await.ok()?;
+    }
+}
+
+/// Waits until this server follows another leader, or the same one anew. None once raft has ended.
+async fn replaced(servers: &mut Servers, leader: &Followed) -> Option<()> {
+    while servers.borrow_watched().vote == leader.vote {
+        servers.changed().await.ok()?;
+    }
+    Some(())
+}
+
+fn followed(servers: &RaftServerMetrics<TypeConfig>) -> Option<Followed> {
+    let id = servers.current_leader.filter(|leader| *leader != servers.id)?;
+    let members = servers.membership_config.membership();
+    let node = members.get_node(&id)?.clone();
+    let (mut others, mut before, mut votes) = (0, 0, false);
+    for voter in members.voter_ids().filter(|voter| *voter != id) {
+        others += 1;
+        before += u32::from(voter < servers.id);
+        votes |= voter == servers.id;
+    }
+    votes.then_some(Followed { id, node, vote: servers.vote, others, before })
 }
 
 /// Is "connection refused" what the error comes from? Transports wrap what the kernel said.

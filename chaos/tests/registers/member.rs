@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -27,6 +27,10 @@ pub struct Counted {
     additions: Mutex<BTreeMap<String, (i64, i64)>>,
     states: Mutex<BTreeMap<String, Registers>>,
     leader: Mutex<Option<(u64, String)>>,
+    /// Reads on followers that were answered.
+    followed: AtomicU64,
+    /// Those that lacked something acknowledged before.
+    stale: Mutex<Vec<String>>,
 }
 
 impl Counted {
@@ -60,7 +64,14 @@ impl Counted {
         states.len() == NAMES.len() && states.values().all(|state| *state == first) && complete
     }
 
+    /// Per register, what every read that begins now must see.
+    fn acknowledged_now(&self) -> BTreeMap<String, i64> {
+        self.additions.lock().unwrap().iter().map(|(name, (acknowledged, _))| (name.clone(), *acknowledged)).collect()
+    }
+
     pub fn nothing_lost(&self, seed: u64) {
+        assert_eq!(*self.stale.lock().unwrap(), Vec::<String>::new(), "seed {seed}: reads from the past");
+        assert!(self.followed.load(Ordering::Relaxed) > 50, "seed {seed}: too few reads on followers");
         let state = self.states.lock().unwrap().values().next().cloned().unwrap();
         let additions = self.additions.lock().unwrap();
         assert!(additions.values().map(|(acknowledged, _)| acknowledged).sum::<i64>() > 100, "seed {seed}: too little");
@@ -137,6 +148,9 @@ async fn write(name: String, env: Env, store: RaftStore<Registers>, counted: Arc
         env.clock.sleep(Duration::from_millis(5 + env.rng.below(40))).await;
         counted.states.lock().unwrap().insert(name.clone(), store.with_state(Registers::clone));
         let status = store.status();
+        if status.role == Role::Follower {
+            read(&name, &store, &counted).await;
+        }
         if status.role != Role::Leader || counted.stopped.load(Ordering::Relaxed) {
             continue;
         }
@@ -161,4 +175,16 @@ async fn write(name: String, env: Env, store: RaftStore<Registers>, counted: Arc
             Err(_) => entry.1 -= 1,
         }
     }
+}
+
+/// Reads on a follower: what was acknowledged before must be there.
+async fn read(name: &str, store: &RaftStore<Registers>, counted: &Counted) {
+    let least = counted.acknowledged_now();
+    if store.follower_barrier().await.is_err() {
+        return;
+    }
+    counted.followed.fetch_add(1, Ordering::Relaxed);
+    let state = store.with_state(Registers::clone);
+    let missing = least.into_iter().filter(|(register, least)| state.get(register) < *least);
+    counted.stale.lock().unwrap().extend(missing.map(|(register, least)| format!("{name}: {register} below {least}")));
 }

@@ -16,6 +16,7 @@ use cara_proto::cluster::{
     TokenUse,
 };
 use cara_transport::Tls;
+use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tokio_stream::StreamExt;
 use tonic::transport::Channel;
@@ -190,24 +191,51 @@ pub fn put_headers(into: &mut HeaderMap, headers: Vec<Header>) {
     }
 }
 
-/// An answer in parts: status and headers first, then the body as it comes.
+/// An answer in parts: status and headers first, with what there is of the body already, then the rest as it comes.
 pub fn parts_of(response: Response<Body>) -> impl tokio_stream::Stream<Item = Result<HttpPart, tonic::Status>> {
     let headers = response
         .headers()
         .iter()
         .map(|(name, value)| Header { name: name.as_str().to_owned(), value: value.as_bytes().to_vec() })
         .collect();
-    let first = HttpPart { status: u32::from(response.status().as_u16()), headers, data: Vec::new() };
-    let body = response.into_body().into_data_stream().map(|data| match data {
-        Ok(data) => Ok(HttpPart { data: data.to_vec(), ..HttpPart::default() }),
+    let mut first = HttpPart { status: u32::from(response.status().as_u16()), headers, data: Vec::new() };
+    let mut body = response.into_body().into_data_stream().fuse().map(|data| match data {
+        Ok(data) => Ok(data.to_vec()),
         Err(error) => Err(tonic::Status::aborted(error.to_string())),
     });
-    tokio_stream::once(Ok(first)).chain(body)
+    // Nearly every answer is whole by now, and one message costs half of two.
+    let broken = match body.next().now_or_never() {
+        Some(Some(Ok(data))) => {
+            first.data = data;
+            None
+        }
+        Some(Some(Err(status))) => Some(Err(status)),
+        Some(None) | None => None,
+    };
+    let rest = body.map(|data| data.map(|data| HttpPart { data, ..HttpPart::default() }));
+    tokio_stream::once(Ok(first)).chain(tokio_stream::iter(broken)).chain(rest)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_is_whole_is_one_part_and_one_that_is_not_streams() {
+        let whole: Vec<_> = parts_of(Response::new(Body::from("all"))).collect().await;
+        let whole: Vec<_> = whole.into_iter().map(|part| part.map(|part| (part.status, part.data)).ok()).collect();
+        assert_eq!(whole, [Some((200, b"all".to_vec()))]);
+
+        let (send, receive) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(4);
+        let following = Response::new(Body::from_stream(tokio_stream::wrappers::ReceiverStream::new(receive)));
+        let mut parts = Box::pin(parts_of(following));
+        let first = parts.next().await.expect("a part").expect("whole");
+        assert_eq!((first.status, first.data.len()), (200, 0), "the head does not wait for the body");
+        send.send(Ok(Bytes::from_static(b"line"))).await.expect("is read");
+        assert_eq!(parts.next().await.expect("a part").expect("whole").data, b"line");
+        send.send(Err(std::io::Error::other("it broke off"))).await.expect("is read");
+        assert!(parts.next().await.expect("a part").is_err());
+    }
 
     #[tokio::test]
     async fn a_part_without_data_becomes_no_frame() {

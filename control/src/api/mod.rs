@@ -145,6 +145,15 @@ impl Api {
         }
     }
 
+    /// As [`Api::barrier`], on a server that follows: the leader says how far the log was acknowledged.
+    pub async fn follower_barrier(&self) -> Result<u64, ApiError> {
+        let limit = self.config.request_deadline;
+        match cara_env::timeout(&*self.env.clock, limit, self.raft.follower_barrier()).await {
+            Ok(index) => Ok(index?),
+            Err(_) => Err(ApiError::NoQuorum(format!("the leader did not answer within {limit:?}"))),
+        }
+    }
+
     /// Looks at this server's state as it is, which on a follower may be behind.
     pub fn read_local<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         self.raft.with_state(|machine| look(machine.state()))

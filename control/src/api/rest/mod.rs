@@ -136,14 +136,10 @@ async fn along(api: &SharedApi, rule: Rule, mut request: Request, next: Next) ->
     }
     if !stale && !follower_reads {
         let forwarded = request.extensions().get::<Forwarded>().is_some();
-        match leader_for(api, forwarded).await {
-            Ok(Leader::At(address)) => return hand_over(api, &address, request).await.into_response(),
-            Ok(Leader::Here | Leader::None) => {}
+        match settle(api, rule, is_change, forwarded).await {
+            Ok(None) => {}
+            Ok(Some(leader)) => return hand_over(api, &leader, request).await.into_response(),
             Err(error) => return error.into_response(),
-        }
-        // What an acknowledged write has changed, tokens included, must be seen here.
-        if !is_change && let Err(error) = api.barrier().await {
-            return error.into_response();
         }
     }
     let actor = match actor(api, &request, needed) {
@@ -177,6 +173,21 @@ async fn along(api: &SharedApi, rule: Rule, mut request: Request, next: Next) ->
         headers.insert(CONSISTENCY, HeaderValue::from_static("stale"));
     }
     response
+}
+
+/// Brings this server to where it can answer: what an acknowledged write has changed, tokens included, is seen here then.
+/// Gives the leader's address where only the leader can answer.
+async fn settle(api: &SharedApi, rule: Rule, is_change: bool, forwarded: bool) -> Result<Option<String>, ApiError> {
+    match leader_for(api, forwarded).await? {
+        Leader::At(address) if is_change || !rule.replicated => Ok(Some(address)),
+        Leader::At(address) => match api.follower_barrier().await {
+            Ok(_) => Ok(None),
+            Err(ApiError::NotLeader { .. }) => Ok(Some(address)),
+            Err(error) => Err(error),
+        },
+        Leader::Here | Leader::None if is_change => Ok(None),
+        Leader::Here | Leader::None => api.barrier().await.map(|_| None),
+    }
 }
 
 /// Who asks, when their token may.

@@ -23,6 +23,8 @@ pub struct Rule {
     pub needs: Option<Ability>,
     /// Answered from this server's own state, whoever leads.
     pub local: bool,
+    /// Answered from the replicated state alone, so that any server can, once it has caught up with the leader.
+    pub replicated: bool,
     /// What a token that is limited to some objects must be for, with the path's parameter in braces: `node:{node}`.
     pub scope: Option<&'static str>,
     /// There is such a route; otherwise who may read is told that there is none.
@@ -87,7 +89,7 @@ impl Route {
         Self {
             method,
             path: path.to_owned(),
-            rule: Rule { needs, local: false, scope: None, known: true },
+            rule: Rule { needs, local: false, replicated: false, scope: None, known: true },
             summary,
             kind: None,
             query: None,
@@ -148,6 +150,13 @@ impl Route {
     /// Answered from this server's own state, whoever leads.
     pub fn local(mut self) -> Self {
         self.rule.local = true;
+        self
+    }
+
+    /// Answered from the replicated state alone: nothing in it is known to the leader only, such as when a node was last
+    /// heard or how far a transfer is.
+    pub fn replicated(mut self) -> Self {
+        self.rule.replicated = true;
         self
     }
 
@@ -243,7 +252,7 @@ impl Rules {
     /// able to read: strangers learn nothing, not even from what isn't there.
     pub fn for_request(&self, request: &Request) -> Rule {
         let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
-        let unknown = Rule { needs: Some(Ability::Read), local: false, scope: None, known: false };
+        let unknown = Rule { needs: Some(Ability::Read), local: false, replicated: false, scope: None, known: false };
         self.find(request.method(), path).unwrap_or(unknown)
     }
 
@@ -286,6 +295,14 @@ mod tests {
         for route in table::routes().iter().filter(|route| route.is_change()) {
             assert!(route.rule.needs > Some(Ability::Read), "{} {}", route.method, route.path);
         }
+    }
+
+    #[test]
+    fn what_any_server_answers_is_read_and_nothing_else() {
+        let marked: Vec<_> = table::routes().into_iter().filter(|route| route.rule.replicated).collect();
+        assert!(marked.iter().all(|route| !route.is_change() && !route.rule.local));
+        assert!(marked.iter().any(|route| route.path == "/api/v1/nodes/{node}/labels"));
+        assert!(!marked.iter().any(|route| route.path == "/api/v1/nodes"), "the leader alone knows who was heard when");
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub fn routes() -> Vec<Route> {
     v1.extend(move_routes());
     v1.push(
         Route::get("/workloads", workloads::list_all, Read, "All workloads of all kinds.")
+            .replicated()
             .query::<workloads::ListQuery>()
             .gives::<List<WorkloadManifest>>(200),
     );
@@ -94,6 +95,7 @@ fn node_routes() -> Vec<Route> {
             .gives_nothing(204)
             .refuses(&["unknown-node", "node-not-empty", "node-in-move", "drain-running"]),
         Route::get("/nodes/{node}/labels", nodes::labels, Read, "The node's labels.")
+            .replicated()
             .scope("node:{node}")
             .gives::<BTreeMap<String, String>>(200)
             .refuses(&["unknown-node"]),
@@ -109,6 +111,7 @@ fn node_routes() -> Vec<Route> {
             .gives::<NodeManifest>(200)
             .refuses(&["unknown-node"]),
         Route::get("/nodes/{node}/events", nodes::events, Read, "Changes of the node's connection, newest first.")
+            .replicated()
             .scope("node:{node}")
             .query::<nodes::EventsQuery>()
             .gives::<List<ConnectionEvent>>(200)
@@ -147,10 +150,12 @@ fn node_work_routes() -> Vec<Route> {
         .gives::<DrainView>(202)
         .refuses(&["unknown-node", "drain-running", "drain-exists", "node-not-eligible"]),
         Route::get("/nodes/{node}/drains", drains::list, Read, "The drains of a node, newest first.")
+            .replicated()
             .scope("node:{node}")
             .gives::<Items<DrainView>>(200)
             .refuses(&["unknown-node"]),
         Route::get("/node-drains/{id}", drains::show, Read, "One drain.")
+            .replicated()
             .gives::<DrainView>(200)
             .refuses(&["unknown-drain"]),
         Route::post("/node-drains/{id}/cancel", drains::cancel, Write, "Ends a drain; the node stays cordoned.")
@@ -255,6 +260,7 @@ fn access_routes() -> Vec<Route> {
             .gives_nothing(204)
             .refuses(&["unknown-token", "last-root-token"]),
         Route::get("/audit-log", audit::list, Root, "Who changed what: a page of records.")
+            .replicated()
             .query::<audit::AuditQuery>()
             .gives::<AuditPage>(200),
     ]
@@ -312,6 +318,7 @@ fn workload_routes(kind: WorkloadKind) -> Vec<Route> {
     let path = |rest: &str| format!("/{plural}{rest}");
     let rows = vec![
         Route::get(&path(""), workloads::list, Read, "All workloads of this kind, by name.")
+            .replicated()
             .query::<workloads::ListQuery>()
             .gives::<List<WorkloadManifest>>(200),
         Route::post(&path(""), workloads::create, Write, "Creates a workload; the same entry places it.")
@@ -320,6 +327,7 @@ fn workload_routes(kind: WorkloadKind) -> Vec<Route> {
             .refuses(&["already-exists"])
             .refuses(APPLY_REFUSED),
         Route::get(&path("/{name}"), workloads::show, Read, "One workload.")
+            .replicated()
             .gives::<WorkloadManifest>(200)
             .refuses(&["unknown-workload"]),
         Route::put(&path("/{name}"), workloads::replace, Write, "Replaces labels, annotations and spec.")
@@ -409,10 +417,12 @@ fn app_routes() -> Vec<Route> {
         .refuses(MOVE_REFUSED)
         .refuses_as(400, TARGET_REFUSED),
         Route::get("/apps/{name}/moves", app_moves::list, Read, "The moves of an app, newest first.")
+            .replicated()
             .scope("workload:{name}")
             .gives::<Items<AppMoveView>>(200)
             .refuses(&["unknown-workload"]),
         Route::get("/apps/{name}/moves/{id}", app_moves::show, Read, "One move of an app.")
+            .replicated()
             .scope("workload:{name}")
             .gives::<AppMoveView>(200)
             .refuses(&["unknown-workload", "unknown-move"]),
