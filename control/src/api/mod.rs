@@ -3,8 +3,9 @@
 //! ```text
 //! rest/<noun>, grpc/<service>  ->  from_wire  ->  Api  ->  propose(Entry)  ->  committed  ->  State::apply
 //! ```
-//! Any server has an `Api`; only the leader's accepts proposals and linearizable reads. A follower's REST layer hands
-//! the request to the leader as it came, credential included (`forward`), so authorisation is decided in one place.
+//! Any server has an `Api`; only the leader's accepts proposals. A follower's REST layer reads what is replicated once it
+//! has caught up, and hands everything else to the leader as it came, credential included (`forward`): authorisation is
+//! decided where the request is carried out, on a state that has all that was acknowledged.
 
 pub mod actor;
 mod api_tokens;

@@ -1,10 +1,11 @@
 //! The operator's API: routes, and the road that each request takes before its handler.
 //!
 //! ```text
-//!            probes ----------------------------> handler
-//! request -> stale read, watch, metrics --------> authorise (this server's state) -> handler
-//!            everything else, not the leader ---> forward to the leader -> its road, as below
-//!            everything else, on the leader ----> barrier -> authorise -> handler
+//!            probes -------------------------------> handler
+//! request -> stale read, watch, metrics -----------> authorise (this server's state) -> handler
+//!            replicated state, not the leader -----> catch up with the leader -> authorise -> handler
+//!            everything else, not the leader ------> forward to the leader -> its road, as below
+//!            everything else, on the leader -------> barrier -> authorise -> handler
 //! ```
 //! Which routes there are, and who may use them, stands in `table`. One file per noun; each handler is thin: parse, call, show.
 

@@ -83,9 +83,9 @@ fn document(routes: &[Route]) -> Value {
             "title": "Caravanserai",
             "version": env!("CARGO_PKG_VERSION"),
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
-            "description": "Any server answers; one that doesn't lead hands the request to the leader. Refusals are \
-                problems (RFC 9457) whose `code` is stable and whose `hint` says what to do next. Answers carry \
-                `Cara-Revision`, the log index up to which they are true, and `Cara-Answered-By`.",
+            "description": "Any server answers; one that doesn't lead catches up with the leader first, or hands the \
+                request to it. Refusals are problems (RFC 9457) whose `code` is stable and whose `hint` says what to do \
+                next. Answers carry `Cara-Revision`, the log index up to which they are true, and `Cara-Answered-By`.",
         },
         "paths": paths,
         "components": {
