@@ -30,7 +30,7 @@ use tonic::transport::Channel;
 use crate::ReadError;
 use crate::codec::{decode, encode, encode_behind};
 use crate::connection::{Connection, Dial, Lost};
-use crate::pace::{Pace, Paced};
+use crate::pace::{Answering, Pace, Paced};
 use crate::recent::size;
 use crate::service::MESSAGE_MAX;
 use crate::snapshot::SnapshotData;
@@ -289,8 +289,9 @@ impl NetStreamAppend<TypeConfig> for Peer {
                 }
             };
             let this: &'s Self = self;
-            let stream =
-                futures_util::stream::unfold(Some((answers, pace)), move |state| this.next_answer(state, limit));
+            let stream = futures_util::stream::unfold(Some((answers, Answering(pace))), move |state| {
+                this.next_answer(state, limit)
+            });
             Ok(Box::pin(stream) as BoxStream<'s, AppendResult>)
         })
     }
@@ -308,12 +309,13 @@ where
     Box::pin(answers.chain(futures_util::stream::iter([Err(error)])))
 }
 
-type Answers = (tonic::Streaming<Payload>, Arc<Pace>);
+type Answers = (tonic::Streaming<Payload>, Answering);
 
 impl Peer {
     /// The next answer on an append stream; after an error the stream ends.
     async fn next_answer(&self, state: Option<Answers>, limit: Duration) -> Option<(AppendResult, Option<Answers>)> {
-        let (mut answers, pace) = state?;
+        let (mut answers, answering) = state?;
+        let pace = &answering.0;
         pace.handled();
         loop {
             let asked = pace.outstanding();
@@ -344,7 +346,7 @@ impl Peer {
                 Err(error) => return Some((Err(RPCError::Network(NetworkError::new(&error))), None)),
             };
             if pace.answered(&result) {
-                return Some((Ok(result), Some((answers, pace))));
+                return Some((Ok(result), Some((answers, answering))));
             }
         }
     }

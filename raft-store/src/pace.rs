@@ -77,6 +77,17 @@ impl Pace {
     }
 }
 
+/// The end of a stream that openraft takes answers from. When openraft drops it, with an answer in its hands or not, requests
+/// may be taken again: the one that it was about to make holds a lock that openraft's next stream needs, and it lets go
+/// only when it is polled.
+pub(crate) struct Answering(pub(crate) Arc<Pace>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.handled();
+    }
+}
+
 /// The requests of one stream, taken from openraft only while it handles no answer.
 pub(crate) struct Paced<S> {
     input: S,
@@ -173,6 +184,19 @@ mod tests {
         assert!(requests.next().now_or_never().is_none(), "kept back");
         pace.handled();
         requests.next().now_or_never().flatten().expect("goes on");
+    }
+
+    #[test]
+    fn requests_go_on_when_openraft_drops_the_answers_with_one_in_its_hands() {
+        let pace = Arc::new(Pace::default());
+        let answering = Answering(pace.clone());
+        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 5)]), pace.clone(), Arc::default());
+        requests.next().now_or_never().flatten().expect("a request");
+        let conflict = openraft::raft::StreamAppendError::Conflict(at(5).expect("a position"));
+        assert!(pace.answered(&Err(conflict)));
+        assert!(requests.next().now_or_never().is_none(), "kept back");
+        drop(answering);
+        requests.next().now_or_never().flatten().expect("goes on, and lets go of what it holds");
     }
 
     #[test]

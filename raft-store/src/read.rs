@@ -103,6 +103,9 @@ async fn ask_leader<SM: StateMachine>(raft: &Raft<SM>, network: &Network, limit:
     };
     let Some((id, node)) = leader else { return Err(ReadError::NotLeader { leader: None }) };
     let index = network.read_index(id, &node, limit).await?;
+    if cara_env::planted("follower-reads-before-it-has-applied") {
+        return Ok(index);
+    }
     while metrics.borrow_watched().last_applied.is_none_or(|applied| applied.index() < index) {
         metrics.changed().await.map_err(|_| ending())?;
     }
