@@ -88,12 +88,12 @@ impl<SM: StateMachine> RaftStore<SM> {
         let worker = Machine::open(disk.clone(), shared.clone(), snapshots.clone(), config.write_behind);
         let worker = worker.map_err(opening)?;
         let behind = worker.behind();
-        let network = Network::new(config.id, env.clone(), dial.clone(), config.election_min, disk.gaps.clone());
+        let network = Network::new(config.id, env.clone(), dial, config.election_min, disk.gaps.clone());
         let raft = Raft::new(config.id, settings, network.clone(), Log::new(disk.clone()), worker)
             .await
             .map_err(|fatal| OpenError::Damaged { what: fatal.to_string() })?;
         drop(cara_env::spawn(keep_connected(network.clone(), raft.metrics())));
-        Suspicion::start(&config, env.clone(), raft.clone(), network.clone(), dial);
+        Suspicion::start(&config, env.clone(), raft.clone(), network.clone());
         let reads = Reads::of_leader(env.clone(), raft.clone(), config.read_timeout);
         let followed = Reads::of_follower(env.clone(), raft.clone(), network.clone(), config.read_timeout);
         let stopping = watch::Sender::new(false);

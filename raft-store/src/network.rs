@@ -88,6 +88,11 @@ impl Network {
         Peer { id: self.id, target, env: self.env.clone(), idle: self.idle, gaps: self.gaps.clone(), connection }
     }
 
+    /// A connection of its own, which tells what the kernel over there says now.
+    pub(crate) async fn dial(&self, address: &str) -> io::Result<Channel> {
+        self.dial.dial(address).await
+    }
+
     /// Waits at the leader until its process ends, or the path to it.
     pub(crate) async fn attend(&self, leader: u64, node: &BasicNode) -> Attended {
         let peer = self.peer(leader, node, false);

@@ -8,7 +8,6 @@
 
 use std::error::Error;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use cara_env::{Elapsed, Env};
@@ -20,7 +19,7 @@ use openraft::raft::TransferLeaderRequest;
 
 use crate::network::{Attended, Network};
 use crate::types::{Raft, TypeConfig, Vote};
-use crate::{Config, Dial, StateMachine};
+use crate::{Config, StateMachine};
 
 /// Pause before a leader is dialled again whose answer said nothing: a process that is ending resets connections until
 /// its listener is closed too.
@@ -36,7 +35,6 @@ const STAGGER: Duration = Duration::from_millis(50);
 type Servers = WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>;
 
 /// The leader that a follower counts on.
-#[derive(Clone)]
 struct Followed {
     id: u64,
     node: BasicNode,
@@ -53,13 +51,12 @@ pub(crate) struct Suspicion<SM: StateMachine> {
     env: Env,
     raft: Raft<SM>,
     network: Network,
-    dial: Arc<dyn Dial>,
 }
 
 impl<SM: StateMachine> Suspicion<SM> {
     /// Starts the task; it ends with raft.
-    pub(crate) fn start(config: &Config, env: Env, raft: Raft<SM>, network: Network, dial: Arc<dyn Dial>) {
-        let this = Self { limit: config.election_max, env, raft, network, dial };
+    pub(crate) fn start(config: &Config, env: Env, raft: Raft<SM>, network: Network) {
+        let this = Self { limit: config.election_max, env, raft, network };
         let mut servers = this.raft.server_metrics();
         drop(cara_env::spawn(async move {
             while let Some(leader) = next_followed(&mut servers).await
@@ -96,13 +93,13 @@ impl<SM: StateMachine> Suspicion<SM> {
         self.raft.server_metrics().borrow_watched().vote == leader.vote
     }
 
-    /// Does the leader's machine say that nobody listens at its address?
+    /// Does the leader's machine say that nobody listens at its address? The caller limits the time.
     async fn is_gone(&self, leader: &Followed) -> bool {
         while self.still_follows(leader) {
-            match cara_env::timeout(&*self.env.clock, self.limit, self.dial.dial(&leader.node.addr)).await {
-                Ok(Ok(_)) => return false,
-                Ok(Err(error)) if is_refusal(&error) => return true,
-                Ok(Err(_)) | Err(Elapsed) => self.env.clock.sleep(AGAIN).await,
+            match self.network.dial(&leader.node.addr).await {
+                Ok(_) => return false,
+                Err(error) if is_refusal(&error) => return true,
+                Err(_) => self.env.clock.sleep(AGAIN).await,
             }
         }
         false
