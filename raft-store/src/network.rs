@@ -275,8 +275,10 @@ impl NetStreamAppend<TypeConfig> for Peer {
                 self.env.clock.sleep(CONNECT_PAUSE).await;
                 return Ok(believed(input, error));
             }
-            let pace = Arc::new(Pace::default());
-            let requests = Paced::new(input, pace.clone(), self.gaps.clone()).map(|request| {
+            let pace = Pace::new(input);
+            // From here on: a stream that can't be opened must not go on to take requests either.
+            let answering = Answering(pace.clone());
+            let requests = Paced::new(pace, self.gaps.clone()).map(|request| {
                 let about = request.entries.iter().map(size).sum();
                 Payload { payload: encode_behind(&request, Vec::with_capacity(about)).into() }
             });
@@ -294,9 +296,8 @@ impl NetStreamAppend<TypeConfig> for Peer {
                 }
             };
             let this: &'s Self = self;
-            let stream = futures_util::stream::unfold(Some((answers, Answering(pace))), move |state| {
-                this.next_answer(state, limit)
-            });
+            let stream =
+                futures_util::stream::unfold(Some((answers, answering)), move |state| this.next_answer(state, limit));
             Ok(Box::pin(stream) as BoxStream<'s, AppendResult>)
         })
     }

@@ -5,13 +5,16 @@
 //! carries no entries may be noted at thaw, before an answer from before the pause is read; the old answer then proves
 //! the leader's authority for the time after the pause, and a read would be served by a leader that has been replaced.
 //!
-//! A stream also ends here when the entries that it was to send were purged while it was under way: openraft would go on
-//! with requests that carry nothing, and never look at the follower again. After an error it does, and sends a snapshot.
-//!
-//! Two rules close the first, at no cost for streams that carry entries:
+//! Two rules close that, at no cost for streams that carry entries:
 //! * while openraft handles an answer, no new request is taken from it ([`Paced`]);
 //! * an answer is kept back while a later request is on its way that it would also cover ([`Pace::answered`]); that
 //!   request's own answer says at least as much.
+//!
+//! A stream also ends here in two cases:
+//! * the entries that it was to send were purged while it was under way: openraft would go on with requests that carry
+//!   nothing, and never look at the follower again. After an error it does, and sends a snapshot;
+//! * openraft lets go of the answers ([`Answering`]): it is about to open the next stream, and HTTP would go on to take
+//!   requests for this one. All streams to a peer draw from one place, so each would get a part of the log.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -24,22 +27,45 @@ use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
 
 use crate::types::{LogId, TypeConfig};
 
-#[derive(Default)]
+/// What openraft wants to send.
+type Requests = Pin<Box<dyn Stream<Item = AppendEntriesRequest<TypeConfig>> + Send>>;
+
 struct State {
+    /// Gone once nobody takes the answers any more, and at once: the request that openraft was about to make holds a lock
+    /// that its next stream needs, and HTTP may not ask again before the peer reads.
+    requests: Option<Requests>,
     /// The last position that each unanswered request covers, oldest first.
     sent: VecDeque<Option<LogId>>,
     /// An answer is in openraft's hands.
     handling: bool,
+    /// Who asked for a request and got none.
     waiting: Option<Waker>,
     /// What was to be sent is purged.
     has_gap: bool,
 }
 
+impl State {
+    fn wake(&mut self) {
+        if let Some(waker) = self.waiting.take() {
+            waker.wake();
+        }
+    }
+}
+
 /// Shared by the two directions of one stream.
-#[derive(Default)]
 pub(crate) struct Pace(Mutex<State>);
 
 impl Pace {
+    pub(crate) fn new(requests: impl Stream<Item = AppendEntriesRequest<TypeConfig>> + Send + 'static) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(State {
+            requests: Some(Box::pin(requests)),
+            sent: VecDeque::new(),
+            handling: false,
+            waiting: None,
+            has_gap: false,
+        })))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -57,9 +83,8 @@ impl Pace {
     /// openraft comes for the next answer, so it is done with the last one.
     pub(crate) fn handled(&self) {
         let mut state = self.lock();
-        state.handling = false;
-        if let Some(waker) = state.waiting.take() {
-            waker.wake();
+        if std::mem::take(&mut state.handling) {
+            state.wake();
         }
     }
 
@@ -77,45 +102,47 @@ impl Pace {
     }
 }
 
-/// The end of a stream that openraft takes answers from. When openraft drops it, with an answer in its hands or not, requests
-/// may be taken again: the one that it was about to make holds a lock that openraft's next stream needs, and it lets go
-/// only when it is polled.
+/// The end of a stream that openraft takes answers from. When it is dropped the requests end too.
 pub(crate) struct Answering(pub(crate) Arc<Pace>);
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.handled();
+        let mut state = self.0.lock();
+        let requests = state.requests.take();
+        state.wake();
+        drop(state);
+        drop(requests);
     }
 }
 
 /// The requests of one stream, taken from openraft only while it handles no answer.
-pub(crate) struct Paced<S> {
-    input: S,
+pub(crate) struct Paced {
     pace: Arc<Pace>,
     /// Counts reads of the log whose beginning was purged, of all streams; and how many there were so far.
     gaps: Arc<AtomicU64>,
     seen: u64,
 }
 
-impl<S> Paced<S> {
-    pub(crate) fn new(input: S, pace: Arc<Pace>, gaps: Arc<AtomicU64>) -> Self {
+impl Paced {
+    pub(crate) fn new(pace: Arc<Pace>, gaps: Arc<AtomicU64>) -> Self {
         let seen = gaps.load(Ordering::Relaxed);
-        Self { input, pace, gaps, seen }
+        Self { pace, gaps, seen }
     }
 }
 
-impl<S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Unpin> Stream for Paced<S> {
+impl Stream for Paced {
     type Item = AppendEntriesRequest<TypeConfig>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         // Held while openraft notes the request: an answer is judged before that or after it, never in between.
         let mut state = this.pace.lock();
-        if state.handling {
+        let handling = state.handling;
+        let Some(requests) = &mut state.requests else { return Poll::Ready(None) };
+        let next = if handling { Poll::Pending } else { requests.as_mut().poll_next(cx) };
+        if next.is_pending() {
             state.waiting = Some(cx.waker().clone());
-            return Poll::Pending;
         }
-        let next = Pin::new(&mut this.input).poll_next(cx);
         if let Poll::Ready(Some(request)) = &next {
             let gaps = this.gaps.load(Ordering::Relaxed);
             // The gap may be another stream's: then this one begins anew for nothing, which is harmless.
@@ -132,6 +159,9 @@ impl<S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Unpin> Stream for Pace
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::task::Wake;
+
     use futures_util::{FutureExt, StreamExt, stream};
     use openraft::testing::log_id;
 
@@ -153,10 +183,18 @@ mod tests {
         }
     }
 
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
     #[test]
     fn an_answer_is_not_credited_to_a_later_request_without_entries() {
-        let pace = Arc::new(Pace::default());
-        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 5)]), pace.clone(), Arc::default());
+        let pace = Pace::new(stream::iter([request(1, 5), request(5, 5)]));
+        let mut requests = Paced::new(pace.clone(), Arc::default());
         requests.next().now_or_never().flatten().expect("the first request");
         requests.next().now_or_never().flatten().expect("the second, before the first one's answer is read");
         assert!(!pace.answered(&Ok(at(5))), "the first answer would also cover the second request");
@@ -166,8 +204,8 @@ mod tests {
 
     #[test]
     fn answers_in_a_pipeline_of_entries_pass_at_once() {
-        let pace = Arc::new(Pace::default());
-        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 9)]), pace.clone(), Arc::default());
+        let pace = Pace::new(stream::iter([request(1, 5), request(5, 9)]));
+        let mut requests = Paced::new(pace.clone(), Arc::default());
         requests.next().now_or_never().flatten().expect("a request");
         requests.next().now_or_never().flatten().expect("a request");
         assert!(pace.answered(&Ok(at(5))));
@@ -177,8 +215,8 @@ mod tests {
 
     #[test]
     fn nothing_is_sent_while_an_answer_is_handled() {
-        let pace = Arc::new(Pace::default());
-        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 5)]), pace.clone(), Arc::default());
+        let pace = Pace::new(stream::iter([request(1, 5), request(5, 5)]));
+        let mut requests = Paced::new(pace.clone(), Arc::default());
         requests.next().now_or_never().flatten().expect("a request");
         assert!(pace.answered(&Ok(at(5))));
         assert!(requests.next().now_or_never().is_none(), "kept back");
@@ -187,23 +225,43 @@ mod tests {
     }
 
     #[test]
-    fn requests_go_on_when_openraft_drops_the_answers_with_one_in_its_hands() {
-        let pace = Arc::new(Pace::default());
+    fn requests_end_when_openraft_drops_the_answers_with_one_in_its_hands() {
+        let pace = Pace::new(stream::iter([request(1, 5), request(5, 5)]));
         let answering = Answering(pace.clone());
-        let mut requests = Paced::new(stream::iter([request(1, 5), request(5, 5)]), pace.clone(), Arc::default());
+        let mut requests = Paced::new(pace.clone(), Arc::default());
         requests.next().now_or_never().flatten().expect("a request");
         let conflict = openraft::raft::StreamAppendError::Conflict(at(5).expect("a position"));
         assert!(pace.answered(&Err(conflict)));
         assert!(requests.next().now_or_never().is_none(), "kept back");
         drop(answering);
-        requests.next().now_or_never().flatten().expect("goes on, and lets go of what it holds");
+        assert!(requests.next().now_or_never().expect("at once").is_none(), "the next stream has this request");
+    }
+
+    #[test]
+    fn who_waits_for_a_request_is_woken_at_the_end_and_what_openraft_holds_is_let_go_at_once() {
+        let held = Arc::new(());
+        let holds = held.clone();
+        let never = stream::poll_fn(move |_| {
+            let _holds = &holds;
+            Poll::Pending
+        });
+        let pace = Pace::new(never);
+        let answering = Answering(pace.clone());
+        let mut requests = Paced::new(pace, Arc::default());
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        let waker = Waker::from(woken.clone());
+        assert!(Pin::new(&mut requests).poll_next(&mut Context::from_waker(&waker)).is_pending());
+        drop(answering);
+        assert_eq!(Arc::strong_count(&held), 1, "dropped, before HTTP asks again");
+        assert!(woken.0.load(Ordering::Relaxed), "HTTP asks again");
+        assert!(requests.next().now_or_never().expect("at once").is_none());
     }
 
     #[test]
     fn a_stream_whose_entries_were_purged_ends_and_says_so() {
-        let (pace, gaps) = (Arc::new(Pace::default()), Arc::new(AtomicU64::new(7)));
-        let input = stream::iter([request(1, 5), request(5, 5), request(5, 9)]);
-        let mut requests = Paced::new(input, pace.clone(), gaps.clone());
+        let gaps = Arc::new(AtomicU64::new(7));
+        let pace = Pace::new(stream::iter([request(1, 5), request(5, 5), request(5, 9)]));
+        let mut requests = Paced::new(pace.clone(), gaps.clone());
         requests.next().now_or_never().flatten().expect("a request with entries");
         gaps.fetch_add(1, Ordering::Relaxed);
         assert!(requests.next().now_or_never().expect("at once").is_none(), "the empty request is not sent");
