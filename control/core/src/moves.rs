@@ -65,8 +65,8 @@ pub fn waits_for(state: &State, mv: &Move) -> Option<String> {
 
 /// The apps that use this database, by uid.
 pub(crate) fn dependants<'a>(state: &'a State, database: &'a Workload) -> impl Iterator<Item = &'a Workload> {
-    let uses = |workload: &&Workload| workload.spec.dependencies.contains(&database.name);
-    state.workloads().filter(|_| database.kind == WorkloadKind::Database).filter(uses)
+    let name = (database.kind == WorkloadKind::Database).then_some(database.name.as_str());
+    name.into_iter().flat_map(|name| state.dependants(name))
 }
 
 fn preflight(state: &State, mv: &Move, workload: &Workload) -> Verdict {

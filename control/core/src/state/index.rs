@@ -18,6 +18,8 @@ pub(super) struct Index {
     pub node_by_placed: BTreeSet<(usize, NodeId)>,
     pub unplaced: BTreeSet<WorkloadUid>,
     pub by_expiry: BTreeSet<(u64, WorkloadUid)>,
+    /// Those that name a database among their dependencies, by its name.
+    pub dependants: BTreeMap<String, BTreeSet<WorkloadUid>>,
     /// What the workloads placed on a node ask for together.
     pub booked: BTreeMap<NodeId, Booked>,
     /// Running moves only.
@@ -42,6 +44,43 @@ impl KnownBy {
         let previous = certificate.and_then(|certificate| certificate.previous.as_ref());
         let fingerprints = [certificate.map(|c| c.fingerprint.clone()), previous.map(|p| p.fingerprint.clone())];
         Self { name: node.name.clone(), fingerprints }
+    }
+}
+
+/// What a workload is found by, beside its uid.
+#[derive(PartialEq)]
+pub(super) struct FoundBy {
+    kind: WorkloadKind,
+    name: String,
+    end_ms: Option<u64>,
+    dependencies: Vec<String>,
+    /// It is to have a node and has none.
+    waits: bool,
+    /// Where it is placed, and what it asks for there.
+    node: Option<NodeId>,
+    booked: Booked,
+}
+
+impl FoundBy {
+    pub fn of(workload: &Workload) -> Self {
+        Self {
+            kind: workload.kind,
+            name: workload.name.clone(),
+            end_ms: workload.spec.expire_at_ms.filter(|_| !workload.deleting),
+            dependencies: workload.spec.dependencies.clone(),
+            waits: workload.placement.is_none() && !workload.deleting,
+            node: workload.placement.as_ref().map(|placement| placement.node.clone()),
+            booked: Booked::of(workload),
+        }
+    }
+}
+
+/// Takes one out of a set, and the set away when it is empty.
+fn take_out<K: Ord, V: Ord>(sets: &mut BTreeMap<K, BTreeSet<V>>, key: &K, value: &V) {
+    let Some(set) = sets.get_mut(key) else { return };
+    set.remove(value);
+    if set.is_empty() {
+        sets.remove(key);
     }
 }
 
@@ -101,52 +140,62 @@ impl Index {
     }
 
     pub fn add_workload(&mut self, workload: &Workload) {
-        let names = self.workload_by_name.entry(workload.kind).or_default();
-        names.insert(workload.name.clone(), workload.uid.clone());
-        if let Some(end_ms) = workload.spec.expire_at_ms.filter(|_| !workload.deleting) {
-            self.by_expiry.insert((end_ms, workload.uid.clone()));
-        }
-        match &workload.placement {
-            Some(placement) => {
-                let before = self.placed_count(&placement.node);
-                self.placed.entry(placement.node.clone()).or_default().insert(workload.uid.clone());
-                self.recount(&placement.node, before);
-                let booked = Booked::of(workload);
-                if booked != Booked::default() {
-                    self.booked.entry(placement.node.clone()).or_default().add(booked);
-                }
-            }
-            None if !workload.deleting => {
-                self.unplaced.insert(workload.uid.clone());
-            }
-            None => {}
+        self.make_found(FoundBy::of(workload), &workload.uid);
+    }
+
+    /// After a workload was changed. Most changes, such as its status, don't touch what it is found by.
+    pub fn edit_workload(&mut self, before: &FoundBy, workload: &Workload) {
+        let now = FoundBy::of(workload);
+        if *before != now {
+            self.lose(before, &workload.uid);
+            self.make_found(now, &workload.uid);
         }
     }
 
     pub fn remove_workload(&mut self, workload: &Workload) {
-        if let Some(names) = self.workload_by_name.get_mut(&workload.kind) {
-            names.remove(&workload.name);
+        self.lose(&FoundBy::of(workload), &workload.uid);
+    }
+
+    fn make_found(&mut self, by: FoundBy, uid: &WorkloadUid) {
+        self.workload_by_name.entry(by.kind).or_default().insert(by.name, uid.clone());
+        self.by_expiry.extend(by.end_ms.map(|end_ms| (end_ms, uid.clone())));
+        for database in by.dependencies {
+            self.dependants.entry(database).or_default().insert(uid.clone());
+        }
+        if by.waits {
+            self.unplaced.insert(uid.clone());
+        }
+        let Some(node) = by.node else { return };
+        let before = self.placed_count(&node);
+        self.placed.entry(node.clone()).or_default().insert(uid.clone());
+        self.recount(&node, before);
+        if by.booked != Booked::default() {
+            self.booked.entry(node).or_default().add(by.booked);
+        }
+    }
+
+    fn lose(&mut self, by: &FoundBy, uid: &WorkloadUid) {
+        if let Some(names) = self.workload_by_name.get_mut(&by.kind) {
+            names.remove(&by.name);
             if names.is_empty() {
-                self.workload_by_name.remove(&workload.kind);
+                self.workload_by_name.remove(&by.kind);
             }
         }
-        if let Some(end_ms) = workload.spec.expire_at_ms {
-            self.by_expiry.remove(&(end_ms, workload.uid.clone()));
+        if let Some(end_ms) = by.end_ms {
+            self.by_expiry.remove(&(end_ms, uid.clone()));
         }
-        self.unplaced.remove(&workload.uid);
-        let Some(placement) = &workload.placement else { return };
-        let before = self.placed_count(&placement.node);
-        if let Some(placed) = self.placed.get_mut(&placement.node) {
-            placed.remove(&workload.uid);
-            if placed.is_empty() {
-                self.placed.remove(&placement.node);
-            }
+        for database in &by.dependencies {
+            take_out(&mut self.dependants, database, uid);
         }
-        self.recount(&placement.node, before);
-        if let Some(booked) = self.booked.get_mut(&placement.node) {
-            booked.take(Booked::of(workload));
+        self.unplaced.remove(uid);
+        let Some(node) = &by.node else { return };
+        let before = self.placed_count(node);
+        take_out(&mut self.placed, node, uid);
+        self.recount(node, before);
+        if let Some(booked) = self.booked.get_mut(node) {
+            booked.take(by.booked);
             if *booked == Booked::default() {
-                self.booked.remove(&placement.node);
+                self.booked.remove(node);
             }
         }
     }
@@ -167,11 +216,7 @@ impl Index {
         }
         self.move_by_workload.remove(&mv.workload);
         for node in [&mv.source, &mv.target] {
-            let Some(moves) = self.moves_by_node.get_mut(node) else { continue };
-            moves.remove(&mv.id);
-            if moves.is_empty() {
-                self.moves_by_node.remove(node);
-            }
+            take_out(&mut self.moves_by_node, node, &mv.id);
         }
     }
 

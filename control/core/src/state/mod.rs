@@ -191,6 +191,12 @@ impl State {
         self.index.by_expiry.iter().filter_map(|(end_ms, uid)| self.workloads.get(uid).map(|w| (*end_ms, w)))
     }
 
+    /// The workloads that name this database among their dependencies, by uid.
+    pub(crate) fn dependants(&self, database: &str) -> impl Iterator<Item = &Workload> {
+        let uids = self.index.dependants.get(database).into_iter().flatten();
+        uids.filter_map(|uid| self.workloads.get(uid))
+    }
+
     /// All moves that are kept, by id: those that run and the newest that are over.
     pub fn moves(&self) -> impl ExactSizeIterator<Item = &Move> {
         self.moves.values()

@@ -1,6 +1,6 @@
 //! The only ways to change the state: each keeps the indexes and notes the key, so that exactly what changed is stored.
 
-use super::index::KnownBy;
+use super::index::{FoundBy, KnownBy};
 use super::{Key, State};
 use crate::entry::Context;
 use crate::event::Event;
@@ -168,10 +168,10 @@ impl State {
     /// Changes a workload in place; does nothing when there is none.
     pub(crate) fn edit_workload(&mut self, cx: &Context, uid: &WorkloadUid, change: impl FnOnce(&mut Workload)) {
         let Some(workload) = self.workloads.get_mut(uid) else { return };
-        self.index.remove_workload(workload);
+        let found_by = FoundBy::of(workload);
         change(workload);
         workload.revision = cx.revision;
-        self.index.add_workload(workload);
+        self.index.edit_workload(&found_by, workload);
         self.dirty.insert(Key::Workload(uid.clone()));
     }
 
