@@ -1,13 +1,13 @@
-//! No node is declared offline while its heartbeats arrive.
+//! No node is declared offline while its heartbeats arrive, nor when it has just come back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::{Finding, rules};
 
-/// A heartbeat arrived at a server.
+/// A node was heard by a server: a heartbeat of it arrived, or its call for a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heartbeat {
+pub struct SignOfLife {
     /// When it arrived.
     pub at: Duration,
     /// From which node.
@@ -49,10 +49,10 @@ pub struct Judged {
 
 /// Judges each declaration. `timeout` is the silence after which a node is offline; make it shorter by what the
 /// leaders' clocks may run fast.
-pub fn check(timeout: Duration, heartbeats: &[Heartbeat], led: &[Leadership], declared: &[Declared]) -> Judged {
+pub fn check(timeout: Duration, signs: &[SignOfLife], led: &[Leadership], declared: &[Declared]) -> Judged {
     let mut arrived: BTreeMap<(&str, &str), Vec<Duration>> = BTreeMap::new();
-    for heartbeat in heartbeats {
-        arrived.entry((&heartbeat.node, &heartbeat.server)).or_default().push(heartbeat.at);
+    for sign in signs {
+        arrived.entry((&sign.node, &sign.server)).or_default().push(sign.at);
     }
     arrived.values_mut().for_each(|times| times.sort_unstable());
     let mut judged = Judged::default();
@@ -68,7 +68,7 @@ pub fn check(timeout: Duration, heartbeats: &[Heartbeat], led: &[Leadership], de
         let ago = |then: Duration| at.saturating_sub(then);
         let text = match last {
             Some(last) if ago(last) < timeout => {
-                format!("{node} was declared offline {:.3} s after a heartbeat", ago(last).as_secs_f64())
+                format!("{node} was declared offline {:.3} s after it was heard", ago(last).as_secs_f64())
             }
             _ if ago(leader.from) < timeout => {
                 let after = ago(leader.from).as_secs_f64();
@@ -88,11 +88,11 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(10);
 
-    fn beat(at: u64, server: &str) -> Heartbeat {
-        Heartbeat { at: Duration::from_secs(at), node: "n1".into(), server: server.into() }
+    fn beat(at: u64, server: &str) -> SignOfLife {
+        SignOfLife { at: Duration::from_secs(at), node: "n1".into(), server: server.into() }
     }
 
-    fn judge(beats: &[Heartbeat], at: u64, term: u64) -> Judged {
+    fn judge(beats: &[SignOfLife], at: u64, term: u64) -> Judged {
         let led = [
             Leadership { from: Duration::ZERO, server: "s1".into(), term: 1 },
             Leadership { from: Duration::from_secs(50), server: "s2".into(), term: 2 },
@@ -113,7 +113,7 @@ mod tests {
         let judged = judge(&[beat(10, "s1"), beat(21, "s1"), beat(40, "s1")], 30, 1);
         assert_eq!(
             judged.findings[0].text,
-            "n1 was declared offline 9.000 s after a heartbeat; the timeout is 10.000 s"
+            "n1 was declared offline 9.000 s after it was heard; the timeout is 10.000 s"
         );
         assert_eq!(judged.findings[0].host, "s1");
     }

@@ -34,6 +34,7 @@ pub const EVENTS: &[&str] = &[
     "brake.on",
     "heartbeat.received",
     "heartbeat.sent",
+    "session.asked",
     "session.opened",
     "session.closed",
     "node.offline",

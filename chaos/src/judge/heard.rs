@@ -1,9 +1,9 @@
-//! Heartbeats that arrived, and nodes that were declared offline.
+//! Heartbeats and calls for a session that arrived, and nodes that were declared offline.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cara_checker::offline::{self, Declared, Heartbeat, Judged, Leadership};
+use cara_checker::offline::{self, Declared, Judged, Leadership, SignOfLife};
 use cara_checker::{Finding, rules};
 use cara_netsim::Reached;
 
@@ -19,7 +19,7 @@ const DECISION: &str = "TransitionNode";
 /// What was reached so far.
 #[derive(Debug, Default)]
 pub struct Heard {
-    heartbeats: Vec<Heartbeat>,
+    signs: Vec<SignOfLife>,
     led: Vec<Leadership>,
     declared: Vec<Declared>,
     /// When each server last proposed a change of a node's connection.
@@ -35,8 +35,8 @@ impl Heard {
         let of = |key: &str| reached.word(key).unwrap_or_default().to_owned();
         let term = || of("term").parse().unwrap_or_default();
         match *point {
-            "heartbeat.received" => {
-                self.heartbeats.push(Heartbeat { at, node: of("node"), server: host.clone() });
+            "heartbeat.received" | "session.asked" => {
+                self.signs.push(SignOfLife { at, node: of("node"), server: host.clone() });
             }
             "raft.elected" => self.led.push(Leadership { from: at, server: host.clone(), term: term() }),
             "reconcile.write" if of("command") == DECISION => {
@@ -53,7 +53,7 @@ impl Heard {
 
     /// Was every declaration true, and did the leader suspect itself when most nodes fell silent at once?
     pub fn judge(&self, nodes: usize) -> Judged {
-        let mut judged = offline::check(HEARTBEAT * INTERVALS - SLACK, &self.heartbeats, &self.led, &self.declared);
+        let mut judged = offline::check(HEARTBEAT * INTERVALS - SLACK, &self.signs, &self.led, &self.declared);
         judged.findings.extend(self.too_many_at_once(nodes));
         judged
     }

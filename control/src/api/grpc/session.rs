@@ -73,6 +73,7 @@ pub async fn open(
     };
     let presented = command.fingerprint.clone();
     api.sessions.greet(&node, api.mono_ms());
+    cara_env::mark("session.asked", || format!("node={}", api.node_name(&node)));
     let reply = match api.propose(&format!("node:{node}"), "", Command::OpenSession(command)).await {
         Err(ApiError::Rejected(Rejected::InstanceChanged { .. })) => {
             return Err(ApiError::Held("another process of this node has just got the session"));
