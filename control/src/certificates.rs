@@ -93,7 +93,7 @@ fn next_step(recorded: &Recorded, kept: &Kept, jitter: u64, now_ms: u64) -> Step
 /// Runs until the server stops.
 pub async fn run(api: SharedApi) {
     let jitter = api.env.rng.below(1000);
-    let mut changed = api.changed.clone();
+    let mut changed = api.administration.clone();
     let mut retry = RETRY_MIN;
     loop {
         changed.borrow_and_update();

@@ -18,7 +18,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Announces until the record says what this server supports, and again if it no longer does. Runs until the server stops.
 pub async fn announce(api: SharedApi) {
     let own = api.config.feature_level_max;
-    let mut changed = api.changed.clone();
+    let mut changed = api.administration.clone();
     loop {
         changed.borrow_and_update();
         // A server that just joined finds its record once the log has come so far.
@@ -48,7 +48,7 @@ async fn tell_leader(api: &SharedApi) -> Result<(), ApiError> {
 
 /// Returns the cluster's level once it is beyond what this server supports: what follows in the log it would misread.
 pub async fn outgrown(api: &SharedApi) -> u32 {
-    let mut changed = api.changed.clone();
+    let mut changed = api.administration.clone();
     loop {
         changed.borrow_and_update();
         let level = api.read_local(|state| state.cluster().map_or(0, |cluster| cluster.feature_level));

@@ -32,6 +32,7 @@ pub struct Machine {
     compacted: u64,
     applied: u64,
     changed: watch::Sender<u64>,
+    administration: watch::Sender<u64>,
     /// Only the planted bug `apply-reads-a-clock` has one.
     #[cfg(feature = "museum")]
     pub(crate) clock: Option<Arc<dyn cara_env::Clock>>,
@@ -44,20 +45,30 @@ pub struct Compacted {
     pub oldest: u64,
 }
 
+/// Where one hears of changes. Each receiver sees the revision of the last one.
+pub struct Changes {
+    /// Of anything that has events.
+    pub any: watch::Receiver<u64>,
+    /// Of the cluster, a server or an API token: whoever looks only at these is left alone by the load.
+    pub administration: watch::Receiver<u64>,
+}
+
 impl Machine {
-    /// An empty one, and a receiver that sees the revision of the last event.
-    pub fn new() -> (Self, watch::Receiver<u64>) {
-        let (changed, receiver) = watch::channel(0);
+    /// An empty one, and where one hears of its changes.
+    pub fn new() -> (Self, Changes) {
+        let (changed, any) = watch::channel(0);
+        let (administration, administrative) = watch::channel(0);
         let machine = Self {
             state: State::default(),
             events: VecDeque::new(),
             compacted: 0,
             applied: 0,
             changed,
+            administration,
             #[cfg(feature = "museum")]
             clock: None,
         };
-        (machine, receiver)
+        (machine, Changes { any, administration: administrative })
     }
 
     /// The domain's state.
@@ -126,6 +137,9 @@ impl StateMachine for Machine {
         let applied = self.state.apply_entry(at.index, entry);
         let at_ms = self.state.at_ms();
         self.remember(at.index, at_ms, applied.events);
+        if applied.is_administrative {
+            self.administration.send_replace(at.index);
+        }
         Applied { reply: codec::encode_outcome(&applied.reply), writes: applied.writes }
     }
 
@@ -139,6 +153,7 @@ impl StateMachine for Machine {
         }
         self.applied = self.applied.max(loaded);
         self.changed.send_replace(loaded);
+        self.administration.send_replace(loaded);
         Ok(())
     }
 }

@@ -75,7 +75,7 @@ fn next_step(recorded: &Recorded, kept: &[String], leads: bool) -> Step {
 
 /// Runs until the server stops.
 pub async fn run(api: SharedApi) {
-    let (mut changed, mut leading) = (api.changed.clone(), api.leading.clone());
+    let (mut changed, mut leading) = (api.administration.clone(), api.leading.clone());
     loop {
         changed.borrow_and_update();
         leading.borrow_and_update();

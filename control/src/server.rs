@@ -129,7 +129,7 @@ pub async fn run(
     let listener =
         env.net.listen(&address).await.map_err(|source| RunError::Listen { address: address.clone(), source })?;
     #[cfg_attr(not(feature = "museum"), expect(unused_mut, reason = "only a planted bug changes it"))]
-    let (mut machine, changed) = Machine::new();
+    let (mut machine, changes) = Machine::new();
     #[cfg(feature = "museum")]
     {
         machine.clock = Some(env.clock.clone());
@@ -158,7 +158,8 @@ pub async fn run(
         keeper: Arc::new(keeper),
         raft,
         leading,
-        changed,
+        changed: changes.any,
+        administration: changes.administration,
         shutdown: shutdown.clone(),
         config,
         env: env.clone(),
@@ -179,7 +180,8 @@ pub async fn run(
         // First: nothing is served from a log that this server may misread.
         level = level::outgrown(&api) => Err(RunError::Outdated { supports: api.config.feature_level_max, level }),
         () = cara_transport::serve(&env, listener, tls, routes(&api), limits(&api), shutdown) => Ok(()),
-        reason = replication_end(&api) => Err(RunError::Replication { reason }),
+        // A server that only looks alive helps nobody.
+        reason = api.raft.ended() => Err(RunError::Replication { reason }),
     };
     api.raft.shutdown().await;
     tasks.iter().for_each(cara_env::Task::abort);
@@ -191,15 +193,6 @@ pub async fn run(
 async fn release_followers(api: SharedApi) {
     drop(api.shutdown.clone().wait_for(|stop| *stop).await);
     api.raft.announce_stop();
-}
-
-/// Returns the reason once replication has ended by itself; a server that only looks alive helps nobody.
-async fn replication_end(api: &SharedApi) -> String {
-    let mut status = api.raft.changed();
-    match status.wait_for(|status| status.stopped.is_some()).await {
-        Ok(status) => status.stopped.clone().unwrap_or_default(),
-        Err(_) => "its core is gone".to_owned(),
-    }
 }
 
 /// REST and gRPC on one port. Agents and servers prove themselves by certificate, people by token.

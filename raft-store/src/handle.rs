@@ -23,8 +23,8 @@ use crate::state::{Machine, Shared, applied_index};
 use crate::suspect::Suspicion;
 use crate::types::{Bytes, Raft, TypeConfig, position};
 use crate::{
-    ChangeError, Config, Dial, Leader, OpenError, Position, ProposeError, ReadError, Role, StateMachine, Status, log,
-    meta,
+    ChangeError, Config, Dial, Leader, OpenError, Position, ProposeError, ReadError, Role, Standing, StateMachine,
+    Status, log, meta, status,
 };
 
 /// The outcome of a command that is committed and applied.
@@ -47,7 +47,7 @@ pub(crate) struct Inner<SM: StateMachine> {
     reads: Reads,
     followed: Reads,
     stopping: watch::Sender<bool>,
-    status: watch::Receiver<Status>,
+    standing: watch::Receiver<Standing>,
 }
 
 /// One member of the replicated store. Clones are the same member.
@@ -97,8 +97,8 @@ impl<SM: StateMachine> RaftStore<SM> {
         let reads = Reads::of_leader(env.clone(), raft.clone(), config.read_timeout);
         let followed = Reads::of_follower(env.clone(), raft.clone(), network.clone(), config.read_timeout);
         let stopping = watch::Sender::new(false);
-        let status = watch_status(&raft, disk.clone());
-        let inner = Inner { config, env, raft, disk, shared, snapshots, behind, reads, followed, stopping, status };
+        let standing = watch_standing(&raft, &disk);
+        let inner = Inner { config, env, raft, disk, shared, snapshots, behind, reads, followed, stopping, standing };
         Ok(Self(Arc::new(inner)))
     }
 
@@ -205,9 +205,22 @@ impl<SM: StateMachine> RaftStore<SM> {
         Status::from_metrics(&self.0.raft.metrics().borrow_watched(), self.0.disk.is_full())
     }
 
-    /// Ticks whenever role, leader, members or positions change. [`Status::quorum_acked`] in it is as old as the tick.
-    pub fn changed(&self) -> watch::Receiver<Status> {
-        self.0.status.clone()
+    /// The leader as this member knows it: what every request asks for.
+    pub fn leader(&self) -> Option<Leader> {
+        status::leader(&self.0.raft.metrics().borrow_watched())
+    }
+
+    /// Ticks whenever role, leader, term or members change, and not with every entry.
+    pub fn changed(&self) -> watch::Receiver<Standing> {
+        self.0.standing.clone()
+    }
+
+    /// Returns the reason once replication has ended by itself.
+    pub async fn ended(&self) -> String {
+        match self.changed().wait_for(|standing| standing.stopped.is_some()).await {
+            Ok(standing) => standing.stopped.clone().unwrap_or_default(),
+            Err(_) => "its core is gone".to_owned(),
+        }
     }
 
     /// The gRPC service for the other members. The caller's layer must admit certified members of this cluster only:
@@ -244,12 +257,11 @@ pub(crate) fn leader_of(forward: ForwardToLeader<TypeConfig>) -> Option<Leader> 
     Some((forward.leader_id?, forward.leader_node?.addr))
 }
 
-/// Turns openraft's metrics into our own words. The task ends with openraft's core.
-fn watch_status<SM: StateMachine>(raft: &Raft<SM>, disk: Arc<Disk>) -> watch::Receiver<Status> {
+/// Tells of what changes seldom among openraft's metrics, which change with every entry. The task ends with openraft's core.
+fn watch_standing<SM: StateMachine>(raft: &Raft<SM>, disk: &Disk) -> watch::Receiver<Standing> {
     let mut metrics = raft.metrics();
     let mut full = disk.full_changed();
-    let (tell, status) = watch::channel(Status::from_metrics(&metrics.borrow_watched(), disk.is_full()));
-    drop(disk);
+    let (tell, standing) = watch::channel(Standing::from_metrics(&metrics.borrow_watched(), disk.is_full()));
     drop(cara_env::spawn(async move {
         let mut led = 0;
         loop {
@@ -258,18 +270,22 @@ fn watch_status<SM: StateMachine>(raft: &Raft<SM>, disk: Arc<Disk>) -> watch::Re
                 changed = metrics.changed() => changed.is_err(),
                 _ = full.changed() => false,
             };
-            let status = Status::from_metrics(&metrics.borrow_watched(), *full.borrow_and_update());
-            let leads = if status.role == Role::Leader { status.term } else { 0 };
+            let now = Standing::from_metrics(&metrics.borrow_watched(), *full.borrow_and_update());
+            let leads = if now.role == Role::Leader { now.term } else { 0 };
             match (std::mem::replace(&mut led, leads), leads) {
                 (before, now) if before == now => {}
                 (term, 0) => cara_env::point("raft.deposed", || format!("term={term}")).await,
                 (_, term) => cara_env::point("raft.elected", || format!("term={term}")).await,
             }
-            tell.send_replace(status);
+            tell.send_if_modified(|standing| {
+                let is_news = *standing != now;
+                *standing = now;
+                is_news
+            });
             if ended {
                 return;
             }
         }
     }));
-    status
+    standing
 }

@@ -61,7 +61,7 @@ pub use handle::{Proposed, RaftStore};
 pub use machine::{Applied, Damaged, Position, StateMachine};
 pub use members::members;
 pub use service::RaftService;
-pub use status::{Role, Status};
+pub use status::{Role, Standing, Status};
 
 #[cfg(test)]
 mod storage_tests;

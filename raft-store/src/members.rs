@@ -5,6 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use cara_env::Elapsed;
+use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ClientWriteError, RaftError};
 use openraft::raft::ClientWriteResponse;
 use openraft::{BasicNode, ChangeMembers};
@@ -121,13 +122,23 @@ impl<SM: StateMachine> RaftStore<SM> {
         otherwise: &str,
         wanted: impl Fn(&Status) -> bool + Send,
     ) -> Result<(), ChangeError> {
-        let mut status = self.changed();
-        let reached =
-            async { status.wait_for(|now| wanted(now) || now.stopped.is_some()).await.map(|now| now.clone()) };
+        let mut metrics = self.0.raft.metrics();
+        let reached = async {
+            loop {
+                let now = self.status();
+                if wanted(&now) {
+                    return Ok(());
+                }
+                if let Some(reason) = now.stopped {
+                    return Err(ChangeError::Stopped { reason });
+                }
+                if metrics.changed().await.is_err() {
+                    return Err(ChangeError::Stopped { reason: "the server is shutting down".into() });
+                }
+            }
+        };
         match cara_env::timeout(&*self.0.env.clock, limit, reached).await {
-            Ok(Ok(now)) if wanted(&now) => Ok(()),
-            Ok(Ok(now)) => Err(ChangeError::Stopped { reason: now.stopped.unwrap_or_default() }),
-            Ok(Err(_)) => Err(ChangeError::Stopped { reason: "the server is shutting down".into() }),
+            Ok(reached) => reached,
             Err(Elapsed) => Err(ChangeError::Unknown { reason: format!("{otherwise} within {limit:?}") }),
         }
     }

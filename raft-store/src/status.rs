@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use openraft::{RaftMetrics, ServerState};
 
-use crate::types::TypeConfig;
+use crate::types::{LogId, TypeConfig};
 use crate::{Leader, Position};
 
 /// The part that a member plays.
@@ -20,6 +20,56 @@ pub enum Role {
     Candidate,
     /// Leads, as far as it knows. Never a reason to serve a read: see [`crate::RaftStore::read_barrier`].
     Leader,
+}
+
+/// What of a [`Status`] changes seldom: who leads, who is a member, and whether this one can work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its part.
+    pub role: Role,
+    /// The leader's id, if one is known.
+    pub leader: Option<u64>,
+    /// Current term.
+    pub term: u64,
+    /// The entry that made the members what they are.
+    members: Option<LogId>,
+    /// The device is full; this server waits for room.
+    pub storage_full: bool,
+    /// Why replication has ended, if it has.
+    pub stopped: Option<String>,
+}
+
+impl Standing {
+    pub(crate) fn from_metrics(metrics: &RaftMetrics<TypeConfig>, storage_full: bool) -> Self {
+        Self {
+            role: role(metrics),
+            leader: metrics.current_leader,
+            term: metrics.current_term,
+            members: *metrics.membership_config.log_id(),
+            storage_full,
+            stopped: stopped(metrics),
+        }
+    }
+}
+
+fn role(metrics: &RaftMetrics<TypeConfig>) -> Role {
+    match metrics.state {
+        ServerState::Leader => Role::Leader,
+        ServerState::Candidate => Role::Candidate,
+        ServerState::Follower => Role::Follower,
+        ServerState::Learner | ServerState::Shutdown => Role::Learner,
+    }
+}
+
+fn stopped(metrics: &RaftMetrics<TypeConfig>) -> Option<String> {
+    metrics.running_state.as_ref().err().map(ToString::to_string)
+}
+
+/// The leader with its address, if one is known.
+pub(crate) fn leader(metrics: &RaftMetrics<TypeConfig>) -> Option<Leader> {
+    let id = metrics.current_leader?;
+    let node = metrics.membership_config.membership().get_node(&id);
+    Some((id, node.map(|node| node.addr.clone()).unwrap_or_default()))
 }
 
 /// A member's view of the cluster at one moment.
@@ -72,15 +122,8 @@ impl Status {
         let position = |log_id: &Option<crate::types::LogId>| log_id.as_ref().map(crate::types::position);
         Self {
             id: metrics.id,
-            role: match metrics.state {
-                ServerState::Leader => Role::Leader,
-                ServerState::Candidate => Role::Candidate,
-                ServerState::Follower => Role::Follower,
-                ServerState::Learner | ServerState::Shutdown => Role::Learner,
-            },
-            leader: metrics
-                .current_leader
-                .map(|id| (id, membership.get_node(&id).map(|node| node.addr.clone()).unwrap_or_default())),
+            role: role(metrics),
+            leader: leader(metrics),
             term: metrics.current_term,
             last_log: metrics.last_log_index,
             committed: position(&metrics.local_committed),
@@ -100,7 +143,7 @@ impl Status {
             voters,
             learners,
             storage_full,
-            stopped: metrics.running_state.as_ref().err().map(ToString::to_string),
+            stopped: stopped(metrics),
         }
     }
 

@@ -48,4 +48,6 @@ pub struct Applied {
     /// Exactly the objects that changed, sorted by key: (key, new bytes), or `None` when the object is gone. To be
     /// written in one batch with the applied index.
     pub writes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// The cluster, a server or an API token is among them: what servers act on by themselves.
+    pub is_administrative: bool,
 }

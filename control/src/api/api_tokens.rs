@@ -142,7 +142,7 @@ impl Api {
 
 /// Comes back once the token is revoked, or has expired.
 pub async fn token_ended(api: SharedApi, id: TokenId) {
-    let mut changed = api.changed.clone();
+    let mut changed = api.administration.clone();
     loop {
         changed.borrow_and_update();
         if !api.is_token_valid(&id) {

@@ -6,14 +6,18 @@ use axum::response::{IntoResponse, Response};
 use cara_transport::Caller;
 use http::header;
 
-use super::{Api, SharedApi, auth};
+use super::auth::{self, Presented};
+use super::{Api, SharedApi};
 use crate::error::ApiError;
 
 /// Whoever watches this server from outside must not be taken for a flood.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/api/healthz"];
 
 /// Lets a request in, or answers 429 with the time to wait.
-pub async fn enter(State(api): State<SharedApi>, request: Request, next: Next) -> Response {
+pub async fn enter(State(api): State<SharedApi>, mut request: Request, next: Next) -> Response {
+    if let Some(presented) = Presented::of(request.headers()) {
+        request.extensions_mut().insert(presented);
+    }
     match admit(&api, &request) {
         Ok(()) => next.run(request).await,
         Err(refusal) => {
@@ -33,7 +37,7 @@ fn admit(api: &Api, request: &Request) -> Result<(), ApiError> {
         return Ok(());
     }
     let now = api.env.clock.monotonic();
-    let token = api.read_local(|state| auth::caller(state, request.headers(), api.env.clock.wall_ms()));
+    let token = api.read_local(|state| auth::caller(state, request.extensions().get(), api.env.clock.wall_ms()));
     let (who, taken) = match token {
         Some(id) => ("token", api.limiter.of_token(&id, now)),
         None => ("address", api.limiter.of_address(&caller.map(Caller::source).unwrap_or_default(), now)),

@@ -75,6 +75,8 @@ pub struct Api {
     pub leading: watch::Receiver<u64>,
     /// Revision of the last event, for watchers.
     pub changed: watch::Receiver<u64>,
+    /// Revision of the last change of the cluster, a server or an API token, for whoever looks only at these.
+    pub administration: watch::Receiver<u64>,
     /// Turns true when the server stops.
     pub shutdown: watch::Receiver<bool>,
     /// What is counted.
@@ -182,8 +184,7 @@ impl Api {
 
     /// The leader's address, when there is one and it isn't this server.
     pub fn leader_elsewhere(&self) -> Option<String> {
-        let status = self.raft.status();
-        status.leader.filter(|(id, _)| *id != self.identity.server_id).map(|(_, address)| address)
+        self.raft.leader().filter(|(id, _)| *id != self.identity.server_id).map(|(_, address)| address)
     }
 
     /// Is this the leader, ready to answer?

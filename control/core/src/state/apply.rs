@@ -29,7 +29,8 @@ impl State {
             Ok((reply, events)) => (Ok(reply), events),
             Err(rejected) => (Err(rejected), Vec::new()),
         };
-        Applied { reply, events, writes: self.take_writes() }
+        let is_administrative = self.dirty.iter().any(Key::is_administrative);
+        Applied { reply, events, writes: self.take_writes(), is_administrative }
     }
 
     fn run(&mut self, cx: &Context, entry: Entry) -> Result<(Reply, Vec<Event>), Rejected> {

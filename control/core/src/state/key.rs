@@ -32,6 +32,11 @@ pub enum Key {
 }
 
 impl Key {
+    /// True for what servers act on by themselves, and what seldom changes: the cluster, a server, an API token.
+    pub(crate) fn is_administrative(&self) -> bool {
+        matches!(self, Key::Cluster | Key::Server(_) | Key::ApiToken(_))
+    }
+
     /// The key as it is stored.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {

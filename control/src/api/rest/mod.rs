@@ -52,9 +52,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use self::route::{Rule, Rules};
 use super::actor::Actor;
+use super::auth::{self, Presented};
 use super::forward::{self, carried};
 use super::reach::Target;
-use super::{Leader, SharedApi, auth};
+use super::{Leader, SharedApi};
 use crate::error::ApiError;
 
 /// Log index up to which the answering server had applied.
@@ -195,7 +196,8 @@ async fn settle(api: &SharedApi, rule: Rule, is_change: bool, forwarded: bool) -
 fn actor(api: &SharedApi, request: &Request, needed: Ability) -> Result<Actor, ApiError> {
     let now = api.env.clock.wall_ms();
     let target = Target::of(request.uri().path());
-    let mut actor = api.read_local(|state| auth::authorise(state, request.headers(), needed, target, now))?;
+    let presented = request.extensions().get();
+    let mut actor = api.read_local(|state| auth::authorise(state, presented, needed, target, now))?;
     api.token_uses.note(&actor.token, now);
     actor.caller = request.extensions().get::<Caller>().map(|c| c.address.clone()).unwrap_or_default();
     if cara_env::planted("audit-skips-forwarded") && request.extensions().get::<Forwarded>().is_some() {
@@ -283,6 +285,9 @@ pub async fn run_forwarded(router: Router, from: HttpRequest) -> Response {
         return ApiError::invalid(format!("{:?} is not a path", from.path)).into_response();
     };
     forward::put_headers(request.headers_mut(), from.headers);
+    if let Some(presented) = Presented::of(request.headers()) {
+        request.extensions_mut().insert(presented); // It has not come through this server's door.
+    }
     request.extensions_mut().insert(Forwarded);
     let planted = cara_env::planted("audit-names-the-server-that-forwards");
     let address = if planted { "server:0".to_owned() } else { from.caller };
