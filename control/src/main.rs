@@ -283,7 +283,7 @@ async fn run(env: Env, args: RunArgs) -> anyhow::Result<()> {
     // Before the database is touched: a folder without identity must stay as it is.
     cara_control::identity::ServerIdentity::load(&env, &args.data_dir)?;
     let engine = raft_store::rocks::RocksEngine::open(&args.data_dir.join("db"))?;
-    let config = Config { low_space: Some(engine.low_space()), ..config };
+    let config = Config { low_space: Some(engine.low_space(env.clock.clone())), ..config };
     let (stop_in, stop) = watch::channel(false);
     let server = cara_control::run(config, env, std::sync::Arc::new(engine), stop);
     let signals = cara_env::spawn(async move {

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use cara_env::{Batch, Cf, Engine, KeyValue, Op};
+use cara_env::{Batch, Cf, Clock, Engine, KeyValue, Op};
 use rocksdb::{ColumnFamily, ColumnFamilyDescriptor, DB, DBRecoveryMode, ErrorKind, Options, ReadOptions, WriteBatch};
 use tokio::sync::oneshot;
 
@@ -22,6 +23,9 @@ const RESERVE: u64 = 128 * 1024 * 1024;
 
 /// Below this much free room, only what frees room is accepted. Twice the reserve, so that deleting still works.
 const LOW: u64 = 2 * RESERVE;
+
+/// For so long it counts what was seen of the device's room: no device fills the reserve in that time.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Write buffer of a column family, of which there may be two for a while. Small: the whole state is in memory anyway.
 const WRITE_BUFFER: usize = 8 * 1024 * 1024;
@@ -62,11 +66,19 @@ impl RocksEngine {
         Ok(Self { folder: folder.to_owned(), db, queue, syncer: Some(syncer) })
     }
 
-    /// Tells when room is short on the device, for [`crate::Config::low_space`].
-    pub fn low_space(&self) -> LowSpace {
-        let folder = self.folder.clone();
-        // A device that can't be asked isn't called full: the write itself will tell.
-        Arc::new(move || free(&folder).is_ok_and(|free| free < LOW))
+    /// Tells when room is short on the device, for [`crate::Config::low_space`]. It is asked with every proposal and looks
+    /// at the device some twenty times a second; each write looks by itself.
+    pub fn low_space(&self, clock: Arc<dyn Clock>) -> LowSpace {
+        let (folder, known) = (self.folder.clone(), Mutex::new((Duration::ZERO, false)));
+        Arc::new(move || {
+            let now = clock.monotonic();
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            if now >= known.0 {
+                // A device that can't be asked isn't called full: the write itself will tell.
+                *known = (now + LOOK, free(&folder).is_ok_and(|free| free < LOW));
+            }
+            known.1
+        })
     }
 
     /// The write-ahead log that is written now and its length in bytes, for tests that take the power: a copy of the
