@@ -63,7 +63,8 @@ pub fn check(timeout: Duration, signs: &[SignOfLife], led: &[Leadership], declar
             continue;
         };
         let times = arrived.get(&(node.as_str(), leader.server.as_str())).map_or(&[][..], Vec::as_slice);
-        let before = times.partition_point(|time| time <= at);
+        // In the very moment of the decision it can't be told which was first.
+        let before = times.partition_point(|time| time < at);
         let last = before.checked_sub(1).map(|i| times[i]);
         let ago = |then: Duration| at.saturating_sub(then);
         let text = match last {
@@ -116,6 +117,11 @@ mod tests {
             "n1 was declared offline 9.000 s after it was heard; the timeout is 10.000 s"
         );
         assert_eq!(judged.findings[0].host, "s1");
+    }
+
+    #[test]
+    fn what_arrives_in_the_moment_of_the_decision_came_too_late() {
+        assert_eq!(judge(&[beat(18, "s1"), beat(30, "s1")], 30, 1), Judged::default());
     }
 
     #[test]
