@@ -175,8 +175,8 @@ impl<SM: StateMachine> RaftStore<SM> {
     /// when it was asked, and this server waits until it has applied that. Concurrent calls share one question.
     ///
     /// # Errors
-    /// `NotLeader` when no leader is known, or it can't be asked, or can't prove that it leads; `NoQuorum` when it says
-    /// nothing in time.
+    /// `NotLeader` when no leader is known, or it can't be asked, or doesn't lead; `NoQuorum` when it says nothing in time,
+    /// or nobody confirms that it leads.
     pub async fn follower_barrier(&self) -> Result<u64, ReadError> {
         self.0.followed.barrier().await
     }

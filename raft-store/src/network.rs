@@ -31,6 +31,7 @@ use crate::ReadError;
 use crate::codec::{decode, encode, encode_behind};
 use crate::connection::{Connection, Dial, Lost};
 use crate::pace::{Answering, Pace, Paced};
+use crate::read::ReadIndex;
 use crate::recent::size;
 use crate::service::MESSAGE_MAX;
 use crate::snapshot::SnapshotData;
@@ -110,13 +111,13 @@ impl Network {
     /// Asks a server that should lead for an index below which everything lies that was acknowledged before this call.
     ///
     /// # Errors
-    /// `NoQuorum` when it says nothing, `NotLeader` when it can't be asked or can't prove that it leads.
+    /// `NoQuorum` when it says nothing or nobody confirms that it leads, `NotLeader` when it doesn't or can't be asked.
     pub(crate) async fn read_index(&self, leader: u64, node: &BasicNode, limit: Duration) -> Result<u64, ReadError> {
         let send = async move |mut client: RaftClient<Channel>| client.read_index(Payload::default()).await;
         match self.peer(leader, node, false).call(RPCTypes::AppendEntries, limit, "a read index", send).await {
-            Ok(Some(index)) => Ok(index),
-            Err(RPCError::Timeout(_)) => Err(ReadError::NoQuorum),
-            Ok(None) | Err(_) => Err(ReadError::NotLeader { leader: None }),
+            Ok(ReadIndex::At(index)) => Ok(index),
+            Ok(ReadIndex::NoQuorum) | Err(RPCError::Timeout(_)) => Err(ReadError::NoQuorum),
+            Ok(ReadIndex::NotLeader) | Err(_) => Err(ReadError::NotLeader { leader: None }),
         }
     }
 }

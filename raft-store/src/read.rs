@@ -11,6 +11,7 @@ use cara_env::Env;
 use openraft::ReadPolicy;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{LinearizableReadError, RaftError};
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::handle::leader_of;
@@ -22,6 +23,27 @@ use crate::{ReadError, StateMachine};
 const WAITING_MAX: usize = 4096;
 
 type Answer = Result<u64, ReadError>;
+
+/// The answer of a server that is asked for the read index by another one.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ReadIndex {
+    /// A majority has confirmed that it leads, and everything up to here is applied there.
+    At(u64),
+    /// It doesn't lead.
+    NotLeader,
+    /// It may lead; nobody confirms it in time.
+    NoQuorum,
+}
+
+impl From<Answer> for ReadIndex {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Ok(index) => Self::At(index),
+            Err(ReadError::NoQuorum) => Self::NoQuorum,
+            Err(ReadError::NotLeader { .. } | ReadError::Stopped { .. }) => Self::NotLeader,
+        }
+    }
+}
 
 /// The door to the rounds. Clones are the same door.
 #[derive(Clone)]

@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::StateMachine;
 use crate::codec::{decode, encode};
-use crate::read::Reads;
+use crate::read::{ReadIndex, Reads};
 use crate::snapshot::Snapshots;
 use crate::types::{Raft, Snapshot, SnapshotMeta, Vote};
 
@@ -78,7 +78,7 @@ impl<SM: StateMachine> RaftRpc for RaftService<SM> {
     }
 
     async fn read_index(&self, _request: Request<Payload>) -> Result<Response<Payload>, Status> {
-        let index: Option<u64> = self.reads.barrier().await.ok();
+        let index = ReadIndex::from(self.reads.barrier().await);
         Ok(Response::new(Payload { payload: encode(&index).into() }))
     }
 

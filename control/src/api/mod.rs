@@ -37,7 +37,7 @@ use std::time::Duration;
 use cara_core::model::Facts;
 use cara_core::{Command, Entry, Event, Feature, Reply, State, codec};
 use cara_env::Env;
-use raft_store::RaftStore;
+use raft_store::{RaftStore, ReadError};
 use tokio::sync::watch;
 
 use self::actor::Who;
@@ -141,19 +141,23 @@ impl Api {
     /// Confirms with a majority that this server leads, and waits until it has applied all that was acknowledged
     /// before: what is read afterwards is linearizable.
     pub async fn barrier(&self) -> Result<u64, ApiError> {
-        let limit = self.config.request_deadline;
-        match cara_env::timeout(&*self.env.clock, limit, self.raft.read_barrier()).await {
-            Ok(index) => Ok(index?),
-            Err(_) => Err(ApiError::NoQuorum(format!("no majority answered within {limit:?}"))),
-        }
+        self.in_time("no majority answered", self.raft.read_barrier()).await
     }
 
     /// As [`Api::barrier`], on a server that follows: the leader says how far the log was acknowledged.
     pub async fn follower_barrier(&self) -> Result<u64, ApiError> {
+        self.in_time("the leader did not answer", self.raft.follower_barrier()).await
+    }
+
+    async fn in_time(
+        &self,
+        silent: &str,
+        index: impl Future<Output = Result<u64, ReadError>>,
+    ) -> Result<u64, ApiError> {
         let limit = self.config.request_deadline;
-        match cara_env::timeout(&*self.env.clock, limit, self.raft.follower_barrier()).await {
+        match cara_env::timeout(&*self.env.clock, limit, index).await {
             Ok(index) => Ok(index?),
-            Err(_) => Err(ApiError::NoQuorum(format!("the leader did not answer within {limit:?}"))),
+            Err(_) => Err(ApiError::NoQuorum(format!("{silent} within {limit:?}"))),
         }
     }
 
