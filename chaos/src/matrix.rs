@@ -39,7 +39,7 @@ const LASTS: &str = "2500ms";
 enum Needs {
     /// Clients' usual work.
     Work,
-    /// A leader that dies.
+    /// A leader that is cut off: one that dies is replaced before anything could happen to it.
     Election,
     /// A follower that falls behind.
     Laggard,
@@ -337,7 +337,7 @@ fn prelude(needs: Needs, from: u64) -> Option<Fault> {
         |kind, target: &str, lasts| Some(Fault { at, ..fault(&format!("before-{from}"), kind, target, lasts) });
     match needs {
         Needs::Work | Needs::Renewal | Needs::SealingKey | Needs::Ca => None,
-        Needs::Election => before(Kind::Crash, "leader", "1s"),
+        Needs::Election => before(Kind::Isolate, "leader", "2s"),
         Needs::Laggard => before(Kind::Isolate, "follower:any", LAG),
         Needs::Silence => before(Kind::Freeze, "agent:any", "8s"),
     }
