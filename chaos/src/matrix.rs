@@ -337,7 +337,9 @@ fn prelude(needs: Needs, from: u64) -> Option<Fault> {
         |kind, target: &str, lasts| Some(Fault { at, ..fault(&format!("before-{from}"), kind, target, lasts) });
     match needs {
         Needs::Work | Needs::Renewal | Needs::SealingKey | Needs::Ca => None,
-        Needs::Election => before(Kind::Isolate, "leader", "2s"),
+        Needs::Election => {
+            before(Kind::Partition, "leader", "2s").map(|cut| Fault { to: Some("follower:*".into()), ..cut })
+        }
         Needs::Laggard => before(Kind::Isolate, "follower:any", LAG),
         Needs::Silence => before(Kind::Freeze, "agent:any", "8s"),
     }
