@@ -40,7 +40,7 @@ pub(crate) struct Inner<SM: StateMachine> {
     pub(crate) config: Config,
     pub(crate) env: Env,
     pub(crate) raft: Raft<SM>,
-    disk: Arc<Disk>,
+    pub(crate) disk: Arc<Disk>,
     shared: Arc<Shared<SM>>,
     snapshots: Arc<Snapshots>,
     behind: Arc<tokio::sync::Mutex<Behind>>,

@@ -123,6 +123,7 @@ impl<SM: StateMachine> RaftStore<SM> {
         wanted: impl Fn(&Status) -> bool + Send,
     ) -> Result<(), ChangeError> {
         let mut metrics = self.0.raft.metrics();
+        let mut full = self.0.disk.full_changed();
         let reached = async {
             loop {
                 let now = self.status();
@@ -132,7 +133,13 @@ impl<SM: StateMachine> RaftStore<SM> {
                 if let Some(reason) = now.stopped {
                     return Err(ChangeError::Stopped { reason });
                 }
-                if metrics.changed().await.is_err() {
+                // Whether the device is full is not among openraft's metrics, which stand still while it is.
+                let ended = tokio::select! {
+                    biased;
+                    changed = metrics.changed() => changed.is_err(),
+                    _ = full.changed() => false,
+                };
+                if ended {
                     return Err(ChangeError::Stopped { reason: "the server is shutting down".into() });
                 }
             }
