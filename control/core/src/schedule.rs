@@ -69,19 +69,34 @@ pub enum Purpose<'a> {
 
 /// The node for a workload, or why there is none.
 pub fn choose(state: &State, workload: &Workload, purpose: Purpose<'_>) -> Result<NodeId, NoNode> {
+    let fits = |id: &NodeId| state.node(id).is_some_and(|node| unfit(state, node, workload, purpose).is_none());
+    let chosen = match (purpose, &workload.explicit_node) {
+        (Purpose::Place, Some(explicit)) => Some(explicit).filter(|id| fits(id)),
+        _ => fewest(state, fits),
+    };
+    chosen.cloned().ok_or_else(|| why_none(state, workload, purpose))
+}
+
+/// The open node with the fewest workloads among those that fit.
+fn fewest(state: &State, fits: impl Fn(&NodeId) -> bool) -> Option<&NodeId> {
     let mut best: Option<(usize, &NodeId)> = None;
-    for (placed, id) in state.nodes_by_placed() {
+    for (placed, id) in state.open_nodes_by_placed() {
         // From here on all have more, whatever moves to them besides. In a large fleet the first ones decide.
         if best.is_some_and(|best| best < (placed, id)) {
             break;
         }
         let has = (placed + state.incoming(id).count(), id);
-        let fits = |node: &Node| unfit(state, node, workload, purpose).is_none();
-        if best.is_none_or(|best| has < best) && state.node(id).is_some_and(fits) {
+        if best.is_none_or(|best| has < best) && fits(id) {
             best = Some(has);
         }
     }
-    best.map(|(_, id)| id.clone()).ok_or_else(|| why_none(state, workload, purpose))
+    best.map(|(_, id)| id)
+}
+
+/// True when the node takes new placements at all; of what kind, and how much, is another question. A large drain or
+/// outage must not make each placement walk past the nodes it has emptied.
+pub(crate) fn is_open(node: &Node) -> bool {
+    node.connection == Connection::Online && (node.schedulable || planted("cordon-ignored-by-scheduler"))
 }
 
 /// What to say when no node can take the workload: then each of them was rejected, and only the first ones are asked why.
@@ -112,7 +127,7 @@ pub fn unfit<'a>(state: &'a State, node: &'a Node, workload: &'a Workload, purpo
     if asks && !node.supports(Feature::Moves) {
         return Some(Unfit::Agent(node.feature_level, Feature::Moves.level()));
     }
-    if !node.schedulable && !planted("cordon-ignored-by-scheduler") {
+    if !is_open(node) {
         return Some(Unfit::Cordoned);
     }
     if !node.accepts(workload.kind) {

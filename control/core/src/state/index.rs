@@ -2,7 +2,7 @@
 
 use crate::id::{DrainId, MoveId, NodeId, TokenId, WorkloadUid};
 use crate::model::{Drain, JoinToken, Move, Node, Workload, WorkloadKind};
-use crate::schedule::Booked;
+use crate::schedule::{self, Booked};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,8 +14,8 @@ pub(super) struct Index {
     pub api_token_by_hash: BTreeMap<String, TokenId>,
     pub workload_by_name: BTreeMap<WorkloadKind, BTreeMap<String, WorkloadUid>>,
     pub placed: BTreeMap<NodeId, BTreeSet<WorkloadUid>>,
-    /// Every node with the number of workloads that are placed on it.
-    pub node_by_placed: BTreeSet<(usize, NodeId)>,
+    /// The nodes that take new placements, with the number of workloads that are placed on each.
+    pub open_node_by_placed: BTreeSet<(usize, NodeId)>,
     pub unplaced: BTreeSet<WorkloadUid>,
     pub by_expiry: BTreeSet<(u64, WorkloadUid)>,
     /// Those that name a database among their dependencies, by its name.
@@ -36,6 +36,8 @@ pub(super) struct KnownBy {
     name: String,
     /// Of its certificate, and of the one before while that is taken as well.
     fingerprints: [Option<String>; 2],
+    /// It takes new placements.
+    open: bool,
 }
 
 impl KnownBy {
@@ -43,7 +45,7 @@ impl KnownBy {
         let certificate = node.certificate.as_ref();
         let previous = certificate.and_then(|certificate| certificate.previous.as_ref());
         let fingerprints = [certificate.map(|c| c.fingerprint.clone()), previous.map(|p| p.fingerprint.clone())];
-        Self { name: node.name.clone(), fingerprints }
+        Self { name: node.name.clone(), fingerprints, open: schedule::is_open(node) }
     }
 }
 
@@ -87,7 +89,6 @@ fn take_out<K: Ord, V: Ord>(sets: &mut BTreeMap<K, BTreeSet<V>>, key: &K, value:
 impl Index {
     pub fn add_node(&mut self, node: &Node) {
         self.make_known(KnownBy::of(node), &node.id);
-        self.node_by_placed.insert((self.placed_count(&node.id), node.id.clone()));
     }
 
     pub fn placed_count(&self, node: &NodeId) -> usize {
@@ -97,9 +98,9 @@ impl Index {
     /// After the number of workloads on a node was `before`. On load, workloads may come before their nodes.
     fn recount(&mut self, node: &NodeId, before: usize) {
         let mut entry = (before, node.clone());
-        if self.node_by_placed.remove(&entry) {
+        if self.open_node_by_placed.remove(&entry) {
             entry.0 = self.placed_count(node);
-            self.node_by_placed.insert(entry);
+            self.open_node_by_placed.insert(entry);
         }
     }
 
@@ -107,25 +108,30 @@ impl Index {
     pub fn edit_node(&mut self, before: &KnownBy, node: &Node) {
         let now = KnownBy::of(node);
         if *before != now {
-            self.forget(before);
+            self.forget(before, &node.id);
             self.make_known(now, &node.id);
         }
     }
 
     pub fn remove_node(&mut self, node: &Node) {
-        self.forget(&KnownBy::of(node));
-        self.node_by_placed.remove(&(self.placed_count(&node.id), node.id.clone()));
+        self.forget(&KnownBy::of(node), &node.id);
     }
 
     fn make_known(&mut self, by: KnownBy, id: &NodeId) {
         self.node_by_name.insert(by.name, id.clone());
         self.node_by_fingerprint.extend(by.fingerprints.into_iter().flatten().map(|print| (print, id.clone())));
+        if by.open {
+            self.open_node_by_placed.insert((self.placed_count(id), id.clone()));
+        }
     }
 
-    fn forget(&mut self, by: &KnownBy) {
+    fn forget(&mut self, by: &KnownBy, id: &NodeId) {
         self.node_by_name.remove(&by.name);
         for fingerprint in by.fingerprints.iter().flatten() {
             self.node_by_fingerprint.remove(fingerprint);
+        }
+        if by.open {
+            self.open_node_by_placed.remove(&(self.placed_count(id), id.clone()));
         }
     }
 

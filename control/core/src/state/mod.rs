@@ -176,9 +176,10 @@ impl State {
         self.index.placed_count(node)
     }
 
-    /// Every node with the number of workloads that are placed on it, the emptiest first, ties by id.
-    pub fn nodes_by_placed(&self) -> impl Iterator<Item = (usize, &NodeId)> {
-        self.index.node_by_placed.iter().map(|(placed, id)| (*placed, id))
+    /// The nodes that are online and not cordoned, each with the number of workloads that are placed on it, the emptiest
+    /// first, ties by id.
+    pub fn open_nodes_by_placed(&self) -> impl Iterator<Item = (usize, &NodeId)> {
+        self.index.open_node_by_placed.iter().map(|(placed, id)| (*placed, id))
     }
 
     /// The workloads that have no placement and are not being deleted, by uid.

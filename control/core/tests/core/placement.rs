@@ -39,11 +39,17 @@ fn the_choice_is_the_fewest_of_all_that_fit_whoever_comes_first() {
     let mut chosen = 0;
     for n in 0..60_usize {
         let node = nodes[n * 7 % 6].clone();
-        match n % 5 {
+        let named = node.clone();
+        match n % 7 {
             0 => drop(world.ok(Cordon { node, reason: String::new() })),
-            1 => drop(world.ok(Uncordon { node, reason: String::new() })),
+            1 | 6 => drop(world.ok(Uncordon { node, reason: String::new() })),
             2 => drop(world.ok(SetLabels { node, labels: labels(&[("site", "a")]), expect_revision: None })),
             3 => drop(world.ok(SetAccepts { node, app: n % 2 == 0, database: true, build: false })),
+            4 if world.state.node(&node).is_some_and(|node| node.session.is_some()) => {
+                let epoch = world.epoch(&node);
+                drop(world.ok(CloseSession { node, epoch, reason: String::new() }));
+            }
+            5 => drop(world.open(&node)),
             _ => {}
         }
         let mut create = world.app_command(&format!("app-{n}"), "nginx");
@@ -53,6 +59,8 @@ fn the_choice_is_the_fewest_of_all_that_fit_whoever_comes_first() {
         let asked = Workload { kind: create.kind, spec: create.spec.clone(), ..Workload::default() };
         let expected = fewest(&world.state, &asked);
         assert_eq!(choose(&world.state, &asked, Purpose::Place).ok(), expected, "step {n}");
+        let asked = Workload { explicit_node: Some(named), ..asked };
+        assert_eq!(choose(&world.state, &asked, Purpose::Place).ok(), fewest(&world.state, &asked), "step {n}");
         assert_eq!(world.workload_answer(create).placement.map(|placement| placement.node), expected, "step {n}");
         chosen += usize::from(expected.is_some());
     }
