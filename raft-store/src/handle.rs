@@ -19,6 +19,7 @@ use crate::network::{Network, keep_connected};
 use crate::read::Reads;
 use crate::service::{MESSAGE_MAX, RaftService};
 use crate::snapshot::Snapshots;
+use crate::standing::{Ticks, watch_standing};
 use crate::state::{Machine, Shared, applied_index};
 use crate::suspect::Suspicion;
 use crate::types::{Bytes, Raft, TypeConfig, position};
@@ -40,7 +41,7 @@ pub(crate) struct Inner<SM: StateMachine> {
     pub(crate) config: Config,
     pub(crate) env: Env,
     pub(crate) raft: Raft<SM>,
-    pub(crate) disk: Arc<Disk>,
+    disk: Arc<Disk>,
     shared: Arc<Shared<SM>>,
     snapshots: Arc<Snapshots>,
     behind: Arc<tokio::sync::Mutex<Behind>>,
@@ -97,7 +98,7 @@ impl<SM: StateMachine> RaftStore<SM> {
         let reads = Reads::of_leader(env.clone(), raft.clone(), config.read_timeout);
         let followed = Reads::of_follower(env.clone(), raft.clone(), network.clone(), config.read_timeout);
         let stopping = watch::Sender::new(false);
-        let standing = watch_standing(&raft, &disk);
+        let standing = watch_standing(Ticks::of(&raft, &disk));
         let inner = Inner { config, env, raft, disk, shared, snapshots, behind, reads, followed, stopping, standing };
         Ok(Self(Arc::new(inner)))
     }
@@ -215,6 +216,11 @@ impl<SM: StateMachine> RaftStore<SM> {
         self.0.standing.clone()
     }
 
+    /// Ticks with every entry as well.
+    pub(crate) fn ticks(&self) -> Ticks {
+        Ticks::of(&self.0.raft, &self.0.disk)
+    }
+
     /// Returns the reason once replication has ended by itself.
     pub async fn ended(&self) -> String {
         match self.changed().wait_for(|standing| standing.stopped.is_some()).await {
@@ -255,37 +261,4 @@ impl<SM: StateMachine> RaftStore<SM> {
 
 pub(crate) fn leader_of(forward: ForwardToLeader<TypeConfig>) -> Option<Leader> {
     Some((forward.leader_id?, forward.leader_node?.addr))
-}
-
-/// Tells of what changes seldom among openraft's metrics, which change with every entry. The task ends with openraft's core.
-fn watch_standing<SM: StateMachine>(raft: &Raft<SM>, disk: &Disk) -> watch::Receiver<Standing> {
-    let mut metrics = raft.metrics();
-    let mut full = disk.full_changed();
-    let (tell, standing) = watch::channel(Standing::from_metrics(&metrics.borrow_watched(), disk.is_full()));
-    drop(cara_env::spawn(async move {
-        let mut led = 0;
-        loop {
-            let ended = tokio::select! {
-                biased;
-                changed = metrics.changed() => changed.is_err(),
-                _ = full.changed() => false,
-            };
-            let now = Standing::from_metrics(&metrics.borrow_watched(), *full.borrow_and_update());
-            let leads = if now.role == Role::Leader { now.term } else { 0 };
-            match (std::mem::replace(&mut led, leads), leads) {
-                (before, now) if before == now => {}
-                (term, 0) => cara_env::point("raft.deposed", || format!("term={term}")).await,
-                (_, term) => cara_env::point("raft.elected", || format!("term={term}")).await,
-            }
-            tell.send_if_modified(|standing| {
-                let is_news = *standing != now;
-                *standing = now;
-                is_news
-            });
-            if ended {
-                return;
-            }
-        }
-    }));
-    standing
 }

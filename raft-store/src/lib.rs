@@ -16,6 +16,7 @@
 //! | `handle`, `members`, `read` | what the server calls: propose, change members, linearizable reads |
 //! | `log`, `meta`, `state` (written by `behind`), `snapshot` | what is stored, in the four column families |
 //! | `network`, `connection`, `pace`, `service` | what goes to and comes from the peers |
+//! | `status`, `standing` | what a member knows of itself, and whom its changes wake |
 //! | `suspect` | a leader that is known to be dead is replaced before its lease runs out |
 //! | `rt` | openraft's tasks and randomness through the seams |
 //! | [`rocks`], [`memory`] | engines; [`engine_contract`] is what both must keep |
@@ -48,6 +49,7 @@ pub mod rocks;
 mod rt;
 mod service;
 mod snapshot;
+mod standing;
 mod state;
 mod status;
 mod suspect;
@@ -61,7 +63,8 @@ pub use handle::{Proposed, RaftStore};
 pub use machine::{Applied, Damaged, Position, StateMachine};
 pub use members::members;
 pub use service::RaftService;
-pub use status::{Role, Standing, Status};
+pub use standing::Standing;
+pub use status::{Role, Status};
 
 #[cfg(test)]
 mod storage_tests;

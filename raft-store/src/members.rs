@@ -5,7 +5,6 @@ use std::future::Future;
 use std::time::Duration;
 
 use cara_env::Elapsed;
-use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ClientWriteError, RaftError};
 use openraft::raft::ClientWriteResponse;
 use openraft::{BasicNode, ChangeMembers};
@@ -122,8 +121,7 @@ impl<SM: StateMachine> RaftStore<SM> {
         otherwise: &str,
         wanted: impl Fn(&Status) -> bool + Send,
     ) -> Result<(), ChangeError> {
-        let mut metrics = self.0.raft.metrics();
-        let mut full = self.0.disk.full_changed();
+        let mut ticks = self.ticks();
         let reached = async {
             loop {
                 let now = self.status();
@@ -133,13 +131,7 @@ impl<SM: StateMachine> RaftStore<SM> {
                 if let Some(reason) = now.stopped {
                     return Err(ChangeError::Stopped { reason });
                 }
-                // Whether the device is full is not among openraft's metrics, which stand still while it is.
-                let ended = tokio::select! {
-                    biased;
-                    changed = metrics.changed() => changed.is_err(),
-                    _ = full.changed() => false,
-                };
-                if ended {
+                if !ticks.next().await {
                     return Err(ChangeError::Stopped { reason: "the server is shutting down".into() });
                 }
             }

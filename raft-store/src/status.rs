@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use openraft::{RaftMetrics, ServerState};
 
-use crate::types::{LogId, TypeConfig};
+use crate::types::TypeConfig;
 use crate::{Leader, Position};
 
 /// The part that a member plays.
@@ -22,37 +22,7 @@ pub enum Role {
     Leader,
 }
 
-/// What of a [`Status`] changes seldom: who leads, who is a member, and whether this one can work.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
-    /// Its part.
-    pub role: Role,
-    /// The leader's id, if one is known.
-    pub leader: Option<u64>,
-    /// Current term.
-    pub term: u64,
-    /// The entry that made the members what they are.
-    members: Option<LogId>,
-    /// The device is full; this server waits for room.
-    pub storage_full: bool,
-    /// Why replication has ended, if it has.
-    pub stopped: Option<String>,
-}
-
-impl Standing {
-    pub(crate) fn from_metrics(metrics: &RaftMetrics<TypeConfig>, storage_full: bool) -> Self {
-        Self {
-            role: role(metrics),
-            leader: metrics.current_leader,
-            term: metrics.current_term,
-            members: *metrics.membership_config.log_id(),
-            storage_full,
-            stopped: stopped(metrics),
-        }
-    }
-}
-
-fn role(metrics: &RaftMetrics<TypeConfig>) -> Role {
+pub(crate) fn role(metrics: &RaftMetrics<TypeConfig>) -> Role {
     match metrics.state {
         ServerState::Leader => Role::Leader,
         ServerState::Candidate => Role::Candidate,
@@ -61,7 +31,7 @@ fn role(metrics: &RaftMetrics<TypeConfig>) -> Role {
     }
 }
 
-fn stopped(metrics: &RaftMetrics<TypeConfig>) -> Option<String> {
+pub(crate) fn stopped(metrics: &RaftMetrics<TypeConfig>) -> Option<String> {
     metrics.running_state.as_ref().err().map(ToString::to_string)
 }
 
