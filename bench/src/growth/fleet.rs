@@ -16,6 +16,9 @@ const AT_MS: u64 = 1_000_000;
 /// When certificates and tokens end.
 const LATER_MS: u64 = 100_000_000_000;
 
+/// How many nodes have a workload: half of what a cluster lets in, so that there is room for those that are timed.
+const OCCUPIED_MAX: usize = 50_000;
+
 /// A fleet, and the next revision.
 pub struct Made {
     pub state: State,
@@ -24,6 +27,7 @@ pub struct Made {
 
 impl Made {
     /// One server, so many nodes, and a workload on each of them: where nodes are empty, the first one is taken at once.
+    /// Those beyond [`OCCUPIED_MAX`] are empty and cordoned.
     pub fn with_nodes(nodes: usize) -> Self {
         let mut made = Self { state: State::default(), revision: 0 };
         made.apply(&init());
@@ -43,6 +47,11 @@ impl Made {
             if let Some(certificate) = &mut node.certificate {
                 certificate.fingerprint = hash(index as u64);
                 certificate.key_hash = hash(index as u64);
+            }
+            if index >= OCCUPIED_MAX {
+                node.schedulable = false;
+                pairs.push((Key::Node(node.id.clone()).to_bytes(), node.encode_to_vec()));
+                continue;
             }
             let mut workload = placed.clone();
             workload.uid = WorkloadUid::new(format!("on-{index:08}"));
@@ -188,4 +197,20 @@ pub fn app(number: u64) -> Command {
         ..ApplyWorkload::default()
     }
     .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_fleet_by_default_has_room_for_what_is_timed() {
+        let mut made = Made::with_nodes(100_000);
+        assert_eq!(made.state.nodes().len(), 100_000);
+        made.apply(&labels(99_999, 1));
+        made.apply(&app(1));
+        let workload = made.state.workloads().find(|workload| workload.name == "app-1").expect("it was let in");
+        let node = workload.placement.as_ref().map(|placement| &placement.node).expect("it was placed");
+        assert_eq!(*node, id_of(0), "those without a workload are cordoned");
+    }
 }
