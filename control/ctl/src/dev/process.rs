@@ -31,9 +31,11 @@ impl Binaries {
         let folder = own.parent().unwrap_or(Path::new("."));
         let above = folder.parent().unwrap_or(folder);
         [folder, above].iter().find_map(|f| Self::in_folder(f)).ok_or_else(|| {
+            let folder = folder.display();
+            let release = if cfg!(debug_assertions) { "" } else { " --release" };
             format!(
-                "cara-server and cara-agent are not in {}; build them with: cargo build -p cara-control -p cara-agent",
-                folder.display()
+                "cara-server and cara-agent are not in {folder}; build them with: cargo build{release} -p cara-control -p \
+                 cara-agent"
             )
         })
     }
