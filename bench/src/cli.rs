@@ -7,7 +7,7 @@ use caractrl::client::Access;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::agents::{Options, Size};
-use crate::kv::{self, Pace};
+use crate::kv::{self, Pace, Wire};
 use crate::load::Loads;
 use crate::measure::require::Requirement;
 
@@ -22,8 +22,9 @@ Examples:
     cara-bench agents --agents 1000 --servers 3 --failover
   The same as a test, with a page to look at:
     cara-bench agents --agents 1000 --failover --require false_offline=0 --require all_back_s=20 --html report.html
-  How far from etcd and from the disk:
+  How far from etcd and from the disk; then with etcd over TLS, as ours always is:
     cara-bench kv --vs etcd --require write_1000=4 --require recovery=0.5
+    cara-bench kv --vs etcd-tls
   How long a server with many entries needs to come back, and whether an hour of full load makes anybody call an election:
     cara-bench kv --clients 1 --readers 0 --paced 0 --entries 350000 --kills 3
     cara-bench kv --clients 1000 --readers 0 --paced 0 --seconds 3600 --rounds 1 --kills 0 --require spurious_elections=0
@@ -136,8 +137,10 @@ fn nodes(text: &str) -> Result<usize, String> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Peer {
-    /// As many processes, on the same disk, in turns. deploy/setup/etcd.sh installs it.
+    /// As many processes, on the same disk, in turns, over plain TCP. deploy/setup/etcd.sh installs it.
     Etcd,
+    /// The same over TLS: with certificates for its clients, who bring none as ours do, and mutual TLS among its servers.
+    EtcdTls,
 }
 
 #[derive(Debug, Args)]
@@ -178,7 +181,10 @@ impl KvArgs {
     /// What to do.
     pub fn options(&self) -> kv::Options {
         kv::Options {
-            with_etcd: self.vs == Some(Peer::Etcd),
+            etcd: self.vs.map(|peer| match peer {
+                Peer::Etcd => Wire::Plain,
+                Peer::EtcdTls => Wire::Tls,
+            }),
             clients: self.clients.iter().map(|clients| *clients as usize).collect(),
             readers: self.readers as usize,
             pace: Pace { length: Duration::from_secs(self.seconds), rounds: self.rounds as usize },

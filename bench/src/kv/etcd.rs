@@ -1,5 +1,4 @@
-//! etcd's side: its own server processes with their defaults, and its gRPC over plain TCP. That it needs no TLS here is an
-//! advantage of etcd's.
+//! etcd's side: its own server processes with their defaults, and its gRPC, over plain TCP or over TLS as ours.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use caractrl::dev::cluster::free_ports;
 use tokio::process::{Child, Command};
 use tonic::transport::{Channel, Endpoint};
 
+use super::etcd_tls::EtcdTls;
 use super::peer::{Client, Peer};
 use wire::kv_client::KvClient;
 use wire::maintenance_client::MaintenanceClient;
@@ -68,6 +68,15 @@ fn key_of(key: usize) -> Bytes {
     Bytes::from(format!("bench-key-{key}"))
 }
 
+/// How etcd is called, and its servers call each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// Plain TCP: how its makers measure it. An advantage over us.
+    Plain,
+    /// TLS, as ours.
+    Tls,
+}
+
 /// Its servers. Dropping them kills them and removes their folder.
 pub struct EtcdServers {
     env: Env,
@@ -75,18 +84,21 @@ pub struct EtcdServers {
     folder: PathBuf,
     members: Vec<Member>,
     cluster: String,
+    tls: Option<EtcdTls>,
 }
 
 struct Member {
     name: String,
+    /// `host:port` for clients.
     client: String,
+    /// `host:port` for the other servers.
     peer: String,
     child: Option<Child>,
 }
 
 impl EtcdServers {
     /// Starts them, their folder inside of `beside`, so that both sides are on the same disk.
-    pub async fn start(env: &Env, count: usize, beside: &Path) -> anyhow::Result<Self> {
+    pub async fn start(env: &Env, count: usize, wire: Wire, beside: &Path) -> anyhow::Result<Self> {
         let program = program().context("etcd is not installed: run deploy/setup/etcd.sh")?;
         let folder = beside.join(format!("etcd-{}", cara_env::hex(&*env.rng, 4)));
         std::fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
@@ -94,13 +106,15 @@ impl EtcdServers {
         let members: Vec<Member> = (0..count)
             .map(|index| Member {
                 name: format!("e{}", index + 1),
-                client: format!("http://127.0.0.1:{}", ports[2 * index]),
-                peer: format!("http://127.0.0.1:{}", ports[2 * index + 1]),
+                client: format!("127.0.0.1:{}", ports[2 * index]),
+                peer: format!("127.0.0.1:{}", ports[2 * index + 1]),
                 child: None,
             })
             .collect();
-        let cluster = members.iter().map(|m| format!("{}={}", m.name, m.peer)).collect::<Vec<_>>().join(",");
-        let mut servers = Self { env: env.clone(), program, folder, members, cluster };
+        let tls = if wire == Wire::Tls { Some(EtcdTls::make(env, &folder)?) } else { None };
+        let mut servers = Self { env: env.clone(), program, folder, members, cluster: String::new(), tls };
+        let all = servers.members.iter().map(|member| format!("{}={}", member.name, servers.url(&member.peer)));
+        servers.cluster = all.collect::<Vec<_>>().join(",");
         for index in 0..count {
             servers.spawn(index)?;
         }
@@ -115,17 +129,23 @@ impl EtcdServers {
         Ok(format!("etcd {}", self.status(0).await?.version))
     }
 
+    fn url(&self, address: &str) -> String {
+        format!("{}://{address}", if self.tls.is_some() { "https" } else { "http" })
+    }
+
     fn spawn(&mut self, index: usize) -> anyhow::Result<()> {
-        let member = &mut self.members[index];
+        let member = &self.members[index];
+        let (client, peer) = (self.url(&member.client), self.url(&member.peer));
         let log = self.folder.join(format!("{}.log", member.name));
         let log = File::options().create(true).append(true).open(log)?;
         let data = self.folder.join(&member.name);
         let child = Command::new(&self.program)
             .args(["--name", &member.name, "--data-dir"])
             .arg(&data)
-            .args(["--listen-client-urls", &member.client, "--advertise-client-urls", &member.client])
-            .args(["--listen-peer-urls", &member.peer, "--initial-advertise-peer-urls", &member.peer])
+            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
             .args(["--initial-cluster", &self.cluster, "--initial-cluster-token", "cara-bench"])
+            .args(self.tls.as_ref().map(EtcdTls::arguments).unwrap_or_default())
             .args(["--log-level", "error"])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -134,12 +154,16 @@ impl EtcdServers {
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("can't start {}", self.program.display()))?;
-        member.child = Some(child);
+        self.members[index].child = Some(child);
         Ok(())
     }
 
     async fn channel(&self, index: usize) -> anyhow::Result<Channel> {
-        let endpoint = Endpoint::from_shared(self.members[index].client.clone())?.executor(Executor).tcp_nodelay(true);
+        let address = &self.members[index].client;
+        if let Some(tls) = &self.tls {
+            return Ok(cara_transport::connect(&self.env, address, tls.client.clone(), DEADLINE).await?);
+        }
+        let endpoint = Endpoint::from_shared(self.url(address))?.executor(Executor).tcp_nodelay(true);
         Ok(endpoint.connect().await?)
     }
 

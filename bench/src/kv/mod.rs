@@ -2,6 +2,7 @@
 //! in turns.
 
 mod etcd;
+mod etcd_tls;
 mod level;
 pub mod ours;
 pub mod peer;
@@ -10,5 +11,6 @@ mod rounds;
 mod run;
 mod show;
 
+pub use etcd::Wire;
 pub use rounds::Pace;
 pub use run::{Options, run};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cara_env::Env;
 
-use super::etcd::EtcdServers;
+use super::etcd::{EtcdServers, Wire};
 use super::level::{Call, Load, run as run_level};
 use super::ours::OurServers;
 use super::peer::Peer;
@@ -33,8 +33,8 @@ const FILL_TURN: Duration = Duration::from_secs(4);
 /// What to compare.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// With whom; none = measure ourselves only.
-    pub with_etcd: bool,
+    /// How etcd is called; none = measure ourselves only.
+    pub etcd: Option<Wire>,
     pub clients: Vec<usize>,
     pub readers: usize,
     pub pace: Pace,
@@ -51,14 +51,12 @@ pub async fn run(env: &Env, target: Target, options: &Options, report: &mut Repo
         report.note(problem);
     }
     let mut ours = OurServers::new(env, target).await?;
-    let outcome = match options.with_etcd {
-        false => measure(env, &mut ours, None, options, report).await,
-        true => match EtcdServers::start(env, ours.servers(), ours.folder()).await {
+    let outcome = match options.etcd {
+        None => measure(env, &mut ours, None, options, report).await,
+        Some(wire) => match EtcdServers::start(env, ours.servers(), wire, ours.folder()).await {
             Ok(mut etcd) => {
-                report.note(format!(
-                    "the peer is {}, with its defaults, without TLS; ours has TLS",
-                    etcd.version().await?
-                ));
+                let how = if wire == Wire::Tls { "over TLS as ours" } else { "without TLS; ours has TLS" };
+                report.note(format!("the peer is {}, with its defaults, {how}", etcd.version().await?));
                 let outcome = measure(env, &mut ours, Some(&mut etcd), options, report).await;
                 etcd.stop().await;
                 outcome
