@@ -74,6 +74,9 @@ pub enum ProposeError {
         /// The leader, if one is known.
         leader: Option<Leader>,
     },
+    /// This server leads, or did until a moment ago, and no majority answers it. Nothing was done.
+    #[error("no majority of the servers answers this leader; retry once they are reachable")]
+    NoQuorum,
     /// The entry may or may not be committed, now or later. Ask again with the same request id.
     #[error("the outcome is unknown ({reason}): the command may still take effect; retry it with the same request id")]
     Unknown {

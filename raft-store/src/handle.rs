@@ -8,7 +8,7 @@ use cara_env::{Elapsed, Engine, Env};
 use cara_proto::raft::raft_server::RaftServer;
 use openraft::BasicNode;
 use openraft::async_runtime::WatchReceiver;
-use openraft::errors::{ClientWriteError, ForwardToLeader, RaftError};
+use openraft::errors::{ClientWriteError, ForwardReason, ForwardToLeader, RaftError};
 use tokio::sync::watch;
 
 use crate::behind::Behind;
@@ -22,7 +22,7 @@ use crate::snapshot::Snapshots;
 use crate::standing::{Ticks, watch_standing};
 use crate::state::{Machine, Shared, applied_index};
 use crate::suspect::Suspicion;
-use crate::types::{Bytes, Raft, TypeConfig, position};
+use crate::types::{Bytes, Raft, TypeConfig, Written, position};
 use crate::{
     ChangeError, Config, Dial, Leader, OpenError, Position, ProposeError, ReadError, Role, Standing, StateMachine,
     Status, log, meta, status,
@@ -142,16 +142,37 @@ impl<SM: StateMachine> RaftStore<SM> {
             return Err(ProposeError::Stopped { reason: fatal.to_string() });
         }
         let limit = self.0.config.propose_timeout;
-        let work = self.0.raft.client_write(Bytes(command.into()));
-        match cara_env::timeout(&*self.0.env.clock, limit, work).await {
+        match cara_env::timeout(&*self.0.env.clock, limit, self.write(Bytes(command.into()))).await {
             Err(Elapsed) => Err(ProposeError::Unknown { reason: format!("no majority answered within {limit:?}") }),
             Ok(Ok(done)) => Ok(Proposed { position: position(&done.log_id), reply: done.data.0.into() }),
             Ok(Err(RaftError::Fatal(fatal))) => Err(ProposeError::Unknown { reason: fatal.to_string() }),
+            Ok(unconfirmed) if is_unconfirmed(&unconfirmed) => Err(ProposeError::NoQuorum),
             Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward)))) => {
                 Err(ProposeError::NotLeader { leader: leader_of(forward) })
             }
             Ok(Err(RaftError::APIError(other))) => Err(ProposeError::Unknown { reason: other.to_string() }),
         }
+    }
+
+    /// A leader that no majority has answered for a lease takes nothing. Mostly that passes, as when the disks of all servers
+    /// were busy for a second; if not, another one leads by the end of an election.
+    async fn write(&self, command: Bytes) -> Written {
+        let written = self.0.raft.client_write(command.clone()).await;
+        if !is_unconfirmed(&written) {
+            return written;
+        }
+        let confirmed = async {
+            let clock = &*self.0.env.clock;
+            let ends = clock.monotonic() + self.0.config.election_max;
+            loop {
+                clock.sleep(self.0.config.heartbeat / 2).await; // Whoever can answer does so at the next heartbeat.
+                let written = self.0.raft.client_write(command.clone()).await;
+                if !is_unconfirmed(&written) || clock.monotonic() >= ends {
+                    return written;
+                }
+            }
+        };
+        Box::pin(confirmed).await // Rare, and large.
     }
 
     fn is_low_on_space(&self) -> bool {
@@ -257,6 +278,12 @@ impl<SM: StateMachine> RaftStore<SM> {
             tracing::error!(%error, "replication did not end cleanly");
         }
     }
+}
+
+/// Was it refused, by a leader, because no majority has answered that one lately?
+fn is_unconfirmed(written: &Written) -> bool {
+    let Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward))) = written else { return false };
+    forward.reason == ForwardReason::LeaseExpired
 }
 
 pub(crate) fn leader_of(forward: ForwardToLeader<TypeConfig>) -> Option<Leader> {

@@ -6,14 +6,11 @@ use std::time::Duration;
 
 use cara_env::Elapsed;
 use openraft::errors::{ClientWriteError, RaftError};
-use openraft::raft::ClientWriteResponse;
 use openraft::{BasicNode, ChangeMembers};
 
 use crate::handle::{RaftStore, leader_of};
-use crate::types::TypeConfig;
+use crate::types::{TypeConfig, Written};
 use crate::{ChangeError, Role, StateMachine, Status};
-
-type Written = Result<ClientWriteResponse<TypeConfig>, RaftError<TypeConfig, ClientWriteError<TypeConfig>>>;
 
 fn refused<T>(reason: impl Into<String>) -> Result<T, ChangeError> {
     Err(ChangeError::Refused { reason: reason.into() })

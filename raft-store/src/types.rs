@@ -62,6 +62,11 @@ pub(crate) type Entry = openraft::alias::EntryOf<TypeConfig>;
 pub(crate) type Membership = openraft::alias::StoredMembershipOf<TypeConfig>;
 pub(crate) type SnapshotMeta = openraft::alias::SnapshotMetaOf<TypeConfig>;
 pub(crate) type Snapshot = openraft::alias::SnapshotOf<TypeConfig, crate::snapshot::SnapshotData>;
+/// What openraft says to a command.
+pub(crate) type Written = Result<
+    openraft::raft::ClientWriteResponse<TypeConfig>,
+    openraft::errors::RaftError<TypeConfig, openraft::errors::ClientWriteError<TypeConfig>>,
+>;
 pub(crate) type Raft<SM> = openraft::Raft<TypeConfig, crate::state::Machine<SM>>;
 
 pub(crate) fn position(log_id: &LogId) -> Position {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cara_netsim::World;
+use raft_store::ProposeError;
 
 use crate::member::{Counted, NAMES, host_all};
 use crate::run_for;
@@ -46,6 +47,40 @@ fn a_follower_that_is_kept_from_the_leader_unseats_nobody() {
         }
         assert_eq!(counted.led(), Some((term, leader)), "seed {seed}: a new leader");
     }
+}
+
+/// Between the end of a leader's lease, 700 ms, and the shortest silence after which followers elect, 1 s.
+const UNCONFIRMED_MS: u64 = 850;
+
+#[test]
+fn a_leader_whom_nobody_answered_for_a_moment_refuses_nothing() {
+    for seed in 1..=8 {
+        let (mut world, counted, term, leader) = settled(seed);
+        let followers = || NAMES.iter().filter(|name| **name != leader);
+        followers().for_each(|name| world.freeze(name));
+        run_for(&mut world, UNCONFIRMED_MS);
+        counted.ask();
+        run_for(&mut world, 50);
+        followers().for_each(|name| world.thaw(name));
+        run_for(&mut world, 1_000);
+        assert_eq!(counted.answers(), [Ok(())], "seed {seed}");
+        assert_eq!(counted.led(), Some((term, leader.clone())), "seed {seed}: a new leader");
+    }
+}
+
+#[test]
+fn a_leader_whom_nobody_answers_says_so_and_does_nothing() {
+    let (mut world, counted, term, leader) = settled(1);
+    let followers = || NAMES.iter().filter(|name| **name != leader);
+    followers().for_each(|name| world.freeze(name));
+    run_for(&mut world, UNCONFIRMED_MS);
+    counted.ask();
+    run_for(&mut world, 5_000);
+    assert_eq!(counted.answers(), [Err(ProposeError::NoQuorum)]);
+    assert_eq!(counted.led(), Some((term, leader.clone())));
+    followers().for_each(|name| world.thaw(name));
+    run_for(&mut world, 10_000);
+    assert!(counted.states().values().all(|state| state.get("asked") == 0), "{:?}", counted.states());
 }
 
 #[test]

@@ -31,11 +31,24 @@ pub struct Counted {
     followed: AtomicU64,
     /// Those that lacked something acknowledged before.
     stale: Mutex<Vec<String>>,
+    /// The leader is to propose once more, beside the writer.
+    asked: AtomicBool,
+    /// What came of that.
+    answers: Mutex<Vec<Result<(), ProposeError>>>,
 }
 
 impl Counted {
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets the leader propose once, whatever its writer waits for.
+    pub fn ask(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
+    pub fn answers(&self) -> Vec<Result<(), ProposeError>> {
+        self.answers.lock().unwrap().clone()
     }
 
     /// The newest term in which somebody led, and who.
@@ -129,6 +142,7 @@ async fn run(boot: Boot, counted: Arc<Counted>) -> Result<(), String> {
         let members = NAMES.iter().zip(1..).map(|(name, id)| (id, format!("{name}:{PORT}"))).collect();
         store.initialize(members).await.map_err(|error| error.to_string())?;
     }
+    drop(cara_env::spawn(write_when_asked(env.clone(), store.clone(), counted.clone())));
     drop(cara_env::spawn(write(boot.name.clone(), env.clone(), store.clone(), counted)));
     let routes = tonic::service::Routes::new(store.service()).prepare();
     loop {
@@ -173,6 +187,17 @@ async fn write(name: String, env: Env, store: RaftStore<Registers>, counted: Arc
             }
             Err(ProposeError::Unknown { .. }) => {}
             Err(_) => entry.1 -= 1,
+        }
+    }
+}
+
+/// Proposes to a register of its own.
+async fn write_when_asked(env: Env, store: RaftStore<Registers>, counted: Arc<Counted>) {
+    loop {
+        env.clock.sleep(Duration::from_millis(10)).await;
+        if store.status().role == Role::Leader && counted.asked.swap(false, Ordering::Relaxed) {
+            let answer = store.propose(Command::Add("asked".into(), 1).encode()).await;
+            counted.answers.lock().unwrap().push(answer.map(drop));
         }
     }
 }

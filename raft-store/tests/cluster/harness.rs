@@ -140,7 +140,9 @@ impl Cluster {
                 let leader = self.leader().await;
                 match self.0[&leader].store().propose(command.encode()).await {
                     Ok(done) => return (done.position, reply(&done.reply).expect("a number")),
-                    Err(ProposeError::NotLeader { .. } | ProposeError::Unknown { .. }) => tick().await,
+                    Err(ProposeError::NotLeader { .. } | ProposeError::NoQuorum | ProposeError::Unknown { .. }) => {
+                        tick().await;
+                    }
                     Err(other) => panic!("{other}"),
                 }
             }
