@@ -59,3 +59,23 @@ impl EtcdTls {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cara_transport::{Identity, Tls};
+
+    use super::*;
+
+    #[test]
+    fn the_files_are_an_identity_as_our_servers_have_one() {
+        let env = Env::real();
+        let folder = tempfile::tempdir().expect("a folder");
+        let made = EtcdTls::make(&env, folder.path()).expect("made");
+        let read = |file: &Path| std::fs::read_to_string(file).expect("it was written");
+        let identity =
+            Identity { certificate_pem: read(&made.chain), key_pem: read(&made.key), ca_pem: read(&made.ca) };
+        Tls::new(&env, &identity).expect("certificate, key and CA fit");
+        assert_eq!(identity.certificate_pem.matches("BEGIN CERTIFICATE").count(), 2, "the CA is sent along");
+        assert!(made.arguments().iter().any(|argument| *argument == format!("--key-file={}", made.key.display())));
+    }
+}
