@@ -198,19 +198,3 @@ pub fn app(number: u64) -> Command {
     }
     .into()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_largest_fleet_by_default_has_room_for_what_is_timed() {
-        let mut made = Made::with_nodes(100_000);
-        assert_eq!(made.state.nodes().len(), 100_000);
-        made.apply(&labels(99_999, 1));
-        made.apply(&app(1));
-        let workload = made.state.workloads().find(|workload| workload.name == "app-1").expect("it was let in");
-        let node = workload.placement.as_ref().map(|placement| &placement.node).expect("it was placed");
-        assert_eq!(*node, id_of(0), "those without a workload are cordoned");
-    }
-}

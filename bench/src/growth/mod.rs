@@ -129,3 +129,19 @@ fn into(all: &[Costs], report: &mut Report) {
         "a cluster lets 10,000 nodes in; more are loaded as a snapshot would load them, to see the order of growth",
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::fleet::{Made, app, id_of, labels};
+
+    #[test]
+    fn the_largest_fleet_by_default_has_room_for_what_is_timed() {
+        let mut made = Made::with_nodes(100_000);
+        assert_eq!(made.state.nodes().len(), 100_000);
+        made.apply(&labels(99_999, 1));
+        made.apply(&app(1));
+        let workload = made.state.workloads().find(|workload| workload.name == "app-1").expect("it was let in");
+        let node = workload.placement.as_ref().map(|placement| &placement.node).expect("it was placed");
+        assert_eq!(*node, id_of(0), "those without a workload are cordoned");
+    }
+}
